@@ -37,14 +37,16 @@ codecs.register_error("dphist.lost", _lost)
 
 def compression_of(path: Path) -> str:
     """How a file is compressed, by its name, as DuckDB and Arrow call it; `none` if it is not."""
-    return next((how for ending, how in COMPRESSIONS.items() if path.name.casefold().endswith(ending)), "none")
+    return next(
+        (compression for ending, compression in COMPRESSIONS.items() if path.name.casefold().endswith(ending)), "none"
+    )
 
 
 def opened_csv(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked. Of one that is not compressed, no byte is read that nobody asks for."""
     if compression_of(path) == "none":
-        plain: IO[bytes] = path.open("rb", buffering=0)
-        return plain
+        file: IO[bytes] = path.open("rb", buffering=0)
+        return file
     import pyarrow as pa
 
     unpacked: IO[bytes] = BufferedReader(pa.input_stream(str(path), compression=compression_of(path)))

@@ -181,11 +181,7 @@ ByText = BandedAxis | CategoricalAxis
 
 @dataclass(frozen=True)
 class Domain:
-    """The axes of a cube, which define every cell that is counted and published.
-
-    Attributes:
-        axes: in declared order.
-    """
+    """The axes of a cube, which define every cell that is counted and published."""
 
     axes: tuple[Axis, ...]
 
@@ -221,7 +217,6 @@ class Domain:
         """Counts by position along an axis, or their total, shape (1,).
 
         Args:
-            axis: its name; None for the total.
             counts: of the cells, shape of the domain.
         """
         others = tuple(number for number, known in enumerate(self.axes) if known.name != axis)

@@ -20,11 +20,7 @@ _waiting: dict[tuple[int, str], Process] = {}  # by the process that started it,
 
 @contextmanager
 def started_early(modules: Iterable[str]) -> Iterator[None]:
-    """Starts modules as processes that wait for tasks, and ends them afterwards, whether they were used or not.
-
-    Args:
-        modules: by their full names; see `start`.
-    """
+    """Starts modules as processes that wait for tasks, and ends them afterwards, whether they were used or not."""
     started = {(os.getpid(), module): start(module) for module in modules}
     _waiting.update(started)
     try:
@@ -39,9 +35,6 @@ def start(module: str) -> Process:
     """Starts a module as a process that waits for tasks.
 
     The environment is also part of the process's memory, so it gets no credentials.
-
-    Args:
-        module: by its full name.
     """
     environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(
@@ -55,20 +48,12 @@ def start(module: str) -> Process:
 
 
 def waiting(module: str) -> Process | None:
-    """The process of a module that was started early by this process; None if there is none.
-
-    Args:
-        module: by its full name.
-    """
+    """The process of a module that was started early by this process; None if there is none."""
     return _waiting.get((os.getpid(), module))
 
 
 def ask(process: Process, task: object) -> str:
-    """Gives a process a task, and returns its answer: a line of JSON, or nothing if it failed.
-
-    Args:
-        task: of types that JSON has.
-    """
+    """Gives a process a task, and returns its answer: a line of JSON, or nothing if it failed."""
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(json.dumps(task) + "\n")

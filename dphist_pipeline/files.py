@@ -137,9 +137,9 @@ def network_disk(path: Path) -> str | None:
 def network_type(device: int, mounts: str) -> str | None:
     """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo."""
     for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        named, kind = before.split()[2:3], after.partition(" ")[0]
-        if named == [f"{os.major(device)}:{os.minor(device)}"] and kind in _NETWORK:
+        mount_fields, _, after = line.partition(" - ")
+        device_field, kind = mount_fields.split()[2:3], after.partition(" ")[0]
+        if device_field == [f"{os.major(device)}:{os.minor(device)}"] and kind in _NETWORK:
             return kind
     return None
 

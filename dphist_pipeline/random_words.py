@@ -45,11 +45,7 @@ def _keystream(key: bytes, nonce: bytes, size: int) -> NDArray[np.uint64]:
 
 
 def check_random_words() -> None:
-    """Checks the cipher with its test vector, and that the operating system does not repeat its random numbers.
-
-    Raises:
-        NoiseSelfTestFailed: with the check that failed.
-    """
+    """Checks the cipher with its test vector, and that the operating system does not repeat its random numbers."""
     block = _keystream(bytes(32), bytes(8), 4).tobytes().hex()
     if block != CHACHA20_OF_ZEROS:
         raise NoiseSelfTestFailed("ChaCha20 gives another key stream than its standard")

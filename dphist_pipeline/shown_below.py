@@ -24,7 +24,6 @@ class Masks(NamedTuple):
 
     Attributes:
         estimate: whether the estimate is below the limit, of each cell.
-        unbiased: whether the unbiased estimate is.
         beside: whether either is: then no end of the interval is shown, nor an unbiased estimate beside a hidden one.
     """
 

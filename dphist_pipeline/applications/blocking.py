@@ -49,7 +49,6 @@ class Cut:
     """One cut of a box.
 
     Attributes:
-        axis: number of the axis that is cut.
         at: first position of the upper half.
         lower: the cut of the lower half, or the number of its block as -1 - block.
         upper: the same of the upper half.
@@ -206,11 +205,11 @@ def blocks(
     """
     axes = shared_axes(one, other, by)
     tables = [summed(whole, axes) for whole in (one, other)]
-    wanted = PAIRS_A_RECORD * max(one.total, other.total) if pairs is None else pairs
-    for option, value in (("pairs", wanted), ("least", least)):
+    pairs_wanted = PAIRS_A_RECORD * max(one.total, other.total) if pairs is None else pairs
+    for option, value in (("pairs", pairs_wanted), ("least", least)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
             raise application_refused(f"{option}: takes a whole number from 0, not {value!r:.60}")
-    cuts, boxes = _cut(tables[0], tables[1], wanted, least)
+    cuts, boxes = _cut(tables[0], tables[1], pairs_wanted, least)
     of_cells = np.empty(tables[0].shape, dtype=np.int64)
     for number, box in enumerate(boxes):
         of_cells[box] = number

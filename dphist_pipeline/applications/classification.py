@@ -35,22 +35,14 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A fitted estimator that reads records as the release counts them.
-
-    Attributes:
-        estimator: fitted, of scikit-learn or with the same methods.
-    """
+    """A fitted estimator that reads records as the release counts them."""
 
     estimator: Any
     target: CategoricalAxis
     features: tuple[Axis, ...]
 
     def predict(self, records: Any) -> list[str | None]:
-        """The predicted category of each record of a frame or an Arrow table, see `places_of`; None is `other`.
-
-        Raises:
-            Refused: a column is missing.
-        """
+        """The predicted category of each record of a frame or an Arrow table, see `places_of`; None is `other`."""
         values = [*self.target.values, None]
         return [values[place] for place in self._predicted(places_of(self.features, records))]
 

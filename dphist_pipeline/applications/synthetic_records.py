@@ -127,14 +127,14 @@ class SyntheticRecords:
                 f"the whole table of {whole.called} has a total of 0: the noise hides all of its records, so there is "
                 "nothing to draw from; choose a period with more records, or fewer cells and more epsilon"
             )
-        wanted = whole.total if rows is None else _whole_number("rows", rows)
-        if not 1 <= wanted <= MOST_ROWS:
-            raise application_refused(f"rows: takes a number from 1 to {MOST_ROWS:,}, not {wanted:,}")
+        rows_wanted = whole.total if rows is None else _whole_number("rows", rows)
+        if not 1 <= rows_wanted <= MOST_ROWS:
+            raise application_refused(f"rows: takes a number from 1 to {MOST_ROWS:,}, not {rows_wanted:,}")
         start = int.from_bytes(secrets.token_bytes(8)) % MOST_SEED if seed is None else _whole_number("seed", seed)
         if not 0 <= start < MOST_SEED:
             raise application_refused(f"seed: takes a number from 0 to {MOST_SEED - 1:,}")
         spread.check(whole.domain)
-        records = cls(whole, wanted, start, spread)
+        records = cls(whole, rows_wanted, start, spread)
         _ = records._columns  # refuses open bins without ends
         return records
 

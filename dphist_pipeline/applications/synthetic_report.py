@@ -73,8 +73,6 @@ class RatesOf:
     A group is one combination of positions along the other axes of the table.
 
     Attributes:
-        table: its name.
-        rates_of: the axis.
         groups: how many have records in the file.
         unknown: groups in which the published interval of some rate goes farther than 10 points on either side.
         unknown_groups: all of these as told to people, the least known first.
@@ -156,10 +154,10 @@ class FamilyReport:
         if marked := [row for count in self.counts for row in _named((count.table,), count.marked, MOST_MARKED)]:
             yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
         if self.rates:
-            known = f"not known to ± {100 * KNOWN_TO:.0f} points"
+            header = f"not known to ± {100 * KNOWN_TO:.0f} points"
             yield (
                 "Rates within groups of these records, by the intervals of the published tables",
-                ["table", "rates of", "groups", known, "rates outside their interval"],
+                ["table", "rates of", "groups", header, "rates outside their interval"],
                 [(o.table, o.rates_of, f"{o.groups:,}", f"{o.unknown:,}", f"{o.outside:,}") for o in self.rates],
             )
         if unknown := [
@@ -234,9 +232,9 @@ def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
     counts, rates = list[CountsOf](), list[RatesOf]()
     for name in whole.audit["tables"]:
         table, domain, unbiased = whole.table(name)
-        drawn = sample.table(domain).astype(np.float64)
-        counts.append(_counts_of(name, domain, table, drawn.ravel(), publication.table(domain).ravel(), scale))
-        rates += _rates_of_table(name, domain, unbiased, drawn, sampled)
+        sampled_counts = sample.table(domain).astype(np.float64)
+        counts.append(_counts_of(name, domain, table, sampled_counts.ravel(), publication.table(domain).ravel(), scale))
+        rates += _rates_of_table(name, domain, unbiased, sampled_counts, sampled)
     return FamilyReport(tuple(counts), tuple(rates))
 
 
@@ -253,10 +251,15 @@ def _population(domain: Domain, file: Path) -> Population:
 
 
 def _counts_of(
-    name: str, domain: Domain, table: pa.Table, drawn: NDArray[np.float64], written: NDArray[np.int64], scale: float
+    name: str,
+    domain: Domain,
+    table: pa.Table,
+    file_counts: NDArray[np.float64],
+    whole_counts: NDArray[np.int64],
+    scale: float,
 ) -> CountsOf:
     lower, upper, unbiased = (table[column].to_numpy() for column in ("ci_lower", "ci_upper", "unbiased_estimate"))
-    counts, rows = drawn * scale, drawn.sum()
+    counts, rows = file_counts * scale, file_counts.sum()
     away = np.abs(counts - unbiased)
     # No number of records is below 0, however far below the interval lies.
     beyond = np.maximum(np.maximum(lower - counts, counts - np.maximum(upper, 0.0)), 0.0)
@@ -268,7 +271,7 @@ def _counts_of(
         f"{text}: {counts[cell]:,.0f}, published {lower[cell]:,.0f} to {upper[cell]:,.0f}"
         for cell, text in zip(outside.tolist(), _names(domain, outside), strict=True)
     )
-    apart = np.abs(counts - written).sum() / 2 / written.sum()
+    apart = np.abs(counts - whole_counts).sum() / 2 / whole_counts.sum()
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)
 
 
@@ -329,19 +332,19 @@ def _counts(whole: WholeRelease, file: Path) -> NDArray[np.int64]:
     return counts.reshape(shape)
 
 
-def _sums(whole: WholeRelease, drawn: NDArray[np.int64]) -> Iterator[SumsBy]:
+def _sums(whole: WholeRelease, file_counts: NDArray[np.int64]) -> Iterator[SumsBy]:
     every = range(len(whole.domain.axes))
     for axes in [*((axis,) for axis in every), *combinations(every, 2)]:
         over = tuple(axis for axis in every if axis not in axes)
-        sums = drawn.sum(axis=over) * (whole.total / drawn.sum())
+        sums = file_counts.sum(axis=over) * (whole.total / file_counts.sum())
         away = np.abs(sums - whole.targets.sum(axis=over))
         apart = np.abs(sums - whole.counts.sum(axis=over)).sum() / 2 / whole.total
         name = "*".join(whole.domain.axes[axis].name for axis in axes)
         yield SumsBy(name, away.size, float(away.mean()), float(away.max()), float(apart))
 
 
-def _tested(whole: WholeRelease, drawn: NDArray[np.int64], test: PublicTest) -> Tested:
-    examples = examples_of(replace(whole, counts=drawn), test.target, test.features)
+def _tested(whole: WholeRelease, file_counts: NDArray[np.int64], test: PublicTest) -> Tested:
+    examples = examples_of(replace(whole, counts=file_counts), test.target, test.features)
     (truth,) = places_of([test.target], test.table)
     is_inside = truth != NOWHERE
     frequent = np.bincount(examples.classes, weights=examples.weights).argmax()

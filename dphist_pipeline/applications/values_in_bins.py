@@ -63,8 +63,8 @@ def columns_of(axis: Axis, spread: Spread, counts: NDArray[np.int64]) -> NumberC
     lower, upper = _closed_ends(axis, spread)
     tilt = _tilts(counts[: lower.size], upper - lower) if spread.interpolate else np.zeros(lower.size)
     if isinstance(axis, CalendarAxis) or axis.name in spread.whole_numbers:
-        inside = _whole_numbers_between(axis, lower, upper)
-        return NumberColumn(axis, inside[0].astype(np.float64), inside[1].astype(np.float64), tilt, True)
+        whole_numbers = _whole_numbers_between(axis, lower, upper)
+        return NumberColumn(axis, whole_numbers[0].astype(np.float64), whole_numbers[1].astype(np.float64), tilt, True)
     return NumberColumn(axis, lower, upper, tilt, False)
 
 
@@ -93,11 +93,11 @@ class NumberColumn:
     def draw(self, places: Places, random: np.random.Generator) -> list[pa.Array]:
         """One value in the bin of each record; null in `other`."""
         other = places == self.axis.other_cell if self.axis.other else None
-        inside = np.where(other, 0, places) if other is not None else places
-        lower, upper, share = self.lower[inside], self.upper[inside], random.random(places.size)
+        bins = np.where(other, 0, places) if other is not None else places
+        lower, upper, share = self.lower[bins], self.upper[bins], random.random(places.size)
         from_above = self.axis.closed == "right" and not self.is_whole
         if self.tilt.any():
-            share = _tilted(share, self.tilt[inside] * (-1 if from_above else 1))
+            share = _tilted(share, self.tilt[bins] * (-1 if from_above else 1))
         if self.is_whole:
             values = np.minimum(lower + np.floor(share * (upper - lower)), upper - 1).astype(np.int64)
             kind = np.int32 if isinstance(self.axis, CalendarAxis) else np.int64

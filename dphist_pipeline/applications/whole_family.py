@@ -30,7 +30,6 @@ class WholeFamily:
     """The records behind the whole counts of a family; every table counts them.
 
     Attributes:
-        audit: the facts in `audit.json`.
         domain: the finest axes of the tables.
         positions: of the distinct records along each axis, shape (axes, records).
         rows: of each, positive, shape (records,).
@@ -47,7 +46,6 @@ class WholeFamily:
         """Reads the records of a published family.
 
         Raises:
-            PublishedFilesDamaged: a published file is missing or altered.
             Refused: the publication was withdrawn, or made by an older version, without records.
         """
         audit = audit_in_force(folder)

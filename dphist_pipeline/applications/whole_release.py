@@ -29,7 +29,6 @@ class WholeRelease:
     """The whole counts of one publication; the same numbers as `dph_whole`.
 
     Attributes:
-        audit: the facts in `audit.json`.
         counts: whole counts, int64, at least 0, shape of the domain.
         targets: unbiased estimates, or published ones without these, shape of the domain.
         distances: of sums of `counts` from the unbiased ones.
@@ -46,7 +45,6 @@ class WholeRelease:
         """Fits the whole counts of a publication; a few seconds for 10⁶ cells.
 
         Raises:
-            PublishedFilesDamaged: a published file is missing or altered.
             Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)

@@ -47,10 +47,10 @@ def per_period(spec: ReleaseSpec) -> str:
     return "release" if spec.period == "none" else spec.period
 
 
-def next_of_period(spec: ReleaseSpec, named: str) -> list[str]:
+def next_of_period(spec: ReleaseSpec, spec_argument: str) -> list[str]:
     """The commands that look at the latest finished period of a release and publish it, for a shell."""
     day = "" if spec.period == "none" else f" --period {spec.latest_period(datetime.now(UTC)).key}"
-    return [f"dphist look {named}{day}", f"dphist release {named}{day}"]
+    return [f"dphist look {spec_argument}{day}", f"dphist release {spec_argument}{day}"]
 
 
 def advice_before_release(spec: ReleaseSpec) -> str:
@@ -102,17 +102,17 @@ def progress_bar(total: int, quiet: bool, lines: bool = False) -> Iterator[Calla
     hidden = quiet or not err.is_terminal
     with Progress(console=err, transient=True, disable=hidden) as bar:
         task, began = bar.add_task("", total=total), monotonic()
-        begun, waiting = 0, list[str]()
+        begun, steps = 0, list[str]()
 
         def step(name: str) -> None:
             nonlocal begun
             bar.update(task, completed=begun, description=escape(name))
             begun += 1
-            waiting.append(name)
+            steps.append(name)
             if lines and not hidden and monotonic() - began > SECONDS_WITHOUT_LINES:
-                for one in waiting:
+                for one in steps:
                     bar.console.print(f"  [dim]·[/] {escape(one)}")
-                waiting.clear()
+                steps.clear()
 
         yield step
 
@@ -138,10 +138,10 @@ def print_release(
     period = "" if audit["period"] == "all" else f", period {audit['period']}"
     done = "Already published" if replayed else "Published"
     out.print(f"[green]✓[/] {done}: {audit['release']}{period}, revision {audit['revision']}")
-    spent = "nothing now" if replayed or not charged else f"epsilon {as_text(Fraction(audit['epsilon']))}"
+    price = "nothing now" if replayed or not charged else f"epsilon {as_text(Fraction(audit['epsilon']))}"
     print_facts(
         {
-            "spent": f"{spent}; account {statement.account.name} has {as_text(statement.left)} left of "
+            "spent": f"{price}; account {statement.account.name} has {as_text(statement.left)} left of "
             f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
             "files": str(path),
             **({"copied to": copied_to} if copied_to else {}),
@@ -169,9 +169,8 @@ def print_release(
 
 
 def _from_here(path: Path) -> str:
-    """A path, relative to the working folder if it lies there."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    working_folder = Path.cwd()
+    return str(path.relative_to(working_folder) if path.is_relative_to(working_folder) else path)
 
 
 def print_statement(statement: Statement, as_json: bool) -> None:
@@ -425,12 +424,12 @@ def _parts(columns: Sequence[_Column], width: int, keys: int) -> list[list[int]]
     keys_width = sum(columns[place].least + len(GAP) for place in keys_places)
     parts, rest = [list(keys_places)], width - keys_width + len(GAP)
     for place in range(len(keys_places), len(columns)):
-        needed = columns[place].least + len(GAP)
-        if needed > rest and len(parts[-1]) > len(keys_places):
+        column_width = columns[place].least + len(GAP)
+        if column_width > rest and len(parts[-1]) > len(keys_places):
             parts.append(list(keys_places))
             rest = width - keys_width + len(GAP)
         parts[-1].append(place)
-        rest -= needed
+        rest -= column_width
     return parts
 
 

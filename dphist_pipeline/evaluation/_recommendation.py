@@ -39,8 +39,8 @@ class Recommendation:
     def sentence(self) -> str:
         """The recommendation and its reason in words."""
         reason = self._reason()
-        alike = f"; these releases do not tell it from {', '.join(self.alike)}" if self.alike else ""
-        return f"For {self.questions}: {self.mechanism}, {reason}{alike}."
+        remark = f"; these releases do not tell it from {', '.join(self.alike)}" if self.alike else ""
+        return f"For {self.questions}: {self.mechanism}, {reason}{remark}."
 
     def _reason(self) -> str:
         if self.mechanism == SIMPLEST:
@@ -58,19 +58,19 @@ def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> l
     measures = {"cells": "mse"} | {workload.about: f"{workload.name}_mse" for workload in workloads}
     recommended = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
-        here = [score for score in scores if score.epsilon == epsilon]
+        scores_here = [score for score in scores if score.epsilon == epsilon]
         for questions, measure in measures.items():
-            errors = [score for score in here if (score.measure, score.at) == (measure, "")]
-            recommended.append(_recommend(questions, competing(errors, here)))
+            errors = [score for score in scores_here if (score.measure, score.at) == (measure, "")]
+            recommended.append(_recommend(questions, competing(errors, scores_here)))
     return recommended
 
 
 def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
-    alike = leaders(errors)
+    best = leaders(errors)
     least = min(errors, key=lambda score: score.mean)
-    winner = next((score for score in alike if score.mechanism == SIMPLEST), least)
+    winner = next((score for score in best if score.mechanism == SIMPLEST), least)
     simplest = next((score.mean for score in errors if score.mechanism == SIMPLEST), None)
-    others = tuple(score.mechanism for score in alike if score is not winner)
+    others = tuple(score.mechanism for score in best if score is not winner)
     times = winner.mean / simplest if simplest else None
     return Recommendation(winner.epsilon, questions, winner.mechanism, times, others)
 

@@ -121,21 +121,21 @@ class Comparison:
             "95 % within: the error that no question of 95 % of the releases exceeds ((ε, δ)-usefulness at δ = 0.05)."
         )
         lines.append(_wrapped(within))
-        lines += [_wrapped(f"Left out: {why}") for why in self.plan.left_out.values()]
+        lines += [_wrapped(f"Left out: {reason}") for reason in self.plan.left_out.values()]
         return [*lines, *self._advice()]
 
     def _advice(self) -> list[str]:
         """The recommendations by epsilon, and which mechanisms fell back to `geometric`."""
         lines = list[str]()
         for epsilon in self.plan.epsilons if len(self.plan.contenders) > 1 else ():
-            here = [score for score in self.scores if score.epsilon == epsilon]
+            scores = [score for score in self.scores if score.epsilon == epsilon]
             lines += ["", f"Recommended at epsilon {format_epsilon(epsilon)}"]
             lines += [
                 _wrapped(f"  {recommendation.sentence()}")
                 for recommendation in self.recommended()
                 if recommendation.epsilon == epsilon
             ]
-            if same := ", ".join(sorted(same_as_geometric(here))):
+            if same := ", ".join(sorted(same_as_geometric(scores))):
                 lines.append(_wrapped(f"  Here {same} publishes the noisy cells themselves, as {SIMPLEST} does."))
         return lines
 
@@ -164,10 +164,8 @@ def prepare(
         data: see `public_counts.read_counts`; with `published`, a description of it.
         epsilons: of the releases; each is taken once.
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the counts.
-        workloads: see `workloads.parse_workloads`.
         repeat: number of releases for each mechanism and epsilon.
         sensitivity: largest change of the counts by one privacy unit, in records.
-        shape: see `public_counts.read_counts`; None with `published`.
         published: estimates of an earlier period in the place of counts, int64; None to read the counts.
     """
     exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))

@@ -18,7 +18,6 @@ class Contender:
 
     Attributes:
         written: as the user wrote it, such as `noise_first:penalty=bic`; its name in tables and plots.
-        mechanism: name of the mechanism in the registry.
         settings: (setting, value), both as text; a value of a spec may be a tuple.
     """
 
@@ -34,31 +33,29 @@ class Contender:
             built.check(domain, sensitivity, epsilon)
 
 
-def bad_contender(written: str, problem: str) -> Refused:
+def bad_contender(text: str, problem: str) -> Refused:
     """The text does not name a mechanism with settings."""
-    return Refused(
-        f"{written[:60]!r}: {problem}; write a mechanism as NAME or NAME:SETTING=VALUE,…", code="bad_contender"
-    )
+    return Refused(f"{text[:60]!r}: {problem}; write a mechanism as NAME or NAME:SETTING=VALUE,…", code="bad_contender")
 
 
-def parse_contender(written: str) -> Contender:
+def parse_contender(text: str) -> Contender:
     """A mechanism with settings from `NAME` or `NAME:SETTING=VALUE,…`. Does not check that the mechanism exists.
 
     Raises:
         Refused: the text has another form.
     """
-    name, colon, rest = written.partition(":")
+    name, colon, rest = text.partition(":")
     pairs = [pair.partition("=") for pair in rest.split(",")] if colon else []
     settings = tuple((setting.strip(), value.strip()) for setting, _, value in pairs)
     if not all(setting and value for setting, value in settings):
-        raise bad_contender(written, "a setting without a value")
+        raise bad_contender(text, "a setting without a value")
     if len(dict(settings)) != len(settings):
-        raise bad_contender(written, "a setting is given twice")
-    return Contender(written, name.strip(), settings)
+        raise bad_contender(text, "a setting is given twice")
+    return Contender(text, name.strip(), settings)
 
 
 def choose_contenders(
-    written: Sequence[str],
+    texts: Sequence[str],
     domain: Domain,
     sensitivity: int,
     epsilons: Sequence[Fraction],
@@ -67,7 +64,7 @@ def choose_contenders(
     """The mechanisms that the user named; without names, all mechanisms that serve the domain with default settings.
 
     Args:
-        written: see `parse_contender`; each is taken once.
+        texts: see `parse_contender`; each is taken once.
         first: a mechanism to put first if none are named; it must serve the domain.
 
     Returns:
@@ -76,13 +73,13 @@ def choose_contenders(
     Raises:
         DphistError: a named mechanism, or `first`, does not serve the domain.
     """
-    contenders = [parse_contender(text) for text in dict.fromkeys(written)]
-    if first is not None and not written:
+    contenders = [parse_contender(text) for text in dict.fromkeys(texts)]
+    if first is not None and not texts:
         contenders.append(first)
     for contender in contenders:
         contender.check(domain, sensitivity, epsilons)
     refused: dict[str, str] = {}
-    for name in () if written else mechanisms.names():
+    for name in () if texts else mechanisms.names():
         contender = Contender(name, name)
         try:
             contender.check(domain, sensitivity, epsilons)

@@ -81,8 +81,10 @@ def compare(
                 start = time.perf_counter()
                 estimate = sanitize_with(exact, contender, epsilon, sensitivity)
                 seconds = time.perf_counter() - start
-                plain = {(AS_GEOMETRIC, ""): float(is_noisy_cells(estimate))}
-                runs.append({("seconds", ""): seconds, **plain, **measure(exact, estimate, workloads, truths)})
+                geometric_scores = {(AS_GEOMETRIC, ""): float(is_noisy_cells(estimate))}
+                runs.append(
+                    {("seconds", ""): seconds, **geometric_scores, **measure(exact, estimate, workloads, truths)}
+                )
             scores += aggregate_scores(contender.written, epsilon, runs)
             scores += usefulness(contender.written, epsilon, runs)
     return scores
@@ -138,17 +140,17 @@ def is_noisy_cells(estimate: Estimate) -> bool:
     return estimate.is_unbiased and isinstance(estimate.unbiased, NoisyCells)
 
 
-def aggregate_scores(written: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
+def aggregate_scores(contender: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
     """The mean and standard error of every measure over the runs that have it."""
     gathered: dict[Measure, list[float]] = {}
     for run in runs:
         for key, value in run.items():
             gathered.setdefault(key, []).append(value)
-    return [Score(written, epsilon, *key, *_mean(values), len(values)) for key, values in gathered.items()]
+    return [Score(contender, epsilon, *key, *_mean(values), len(values)) for key, values in gathered.items()]
 
 
 def usefulness(
-    written: str, epsilon: Fraction, runs: Sequence[dict[Measure, float]], missed: Fraction = MISSED
+    contender: str, epsilon: Fraction, runs: Sequence[dict[Measure, float]], missed: Fraction = MISSED
 ) -> list[Score]:
     """Measure `<workload>_useful`: the error that no question exceeds in a share 1 - missed of the releases.
 
@@ -160,7 +162,7 @@ def usefulness(
         largest = sorted(run[measure, ""] for run in runs)
         within = largest[math.ceil((1 - missed) * len(largest)) - 1]
         name = f"{measure.removesuffix('_max')}_useful"
-        scores.append(Score(written, epsilon, name, str(float(missed)), within, None, len(largest)))
+        scores.append(Score(contender, epsilon, name, str(float(missed)), within, None, len(largest)))
     return scores
 
 

@@ -34,9 +34,6 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
         source: `synthetic:NAME`, or a Parquet or CSV file with whole-number columns: `count`, and for every axis the
             cell's position along it, from 0. Cells that are left out are empty.
         shape: cells along each axis; None for the smallest shape that holds all positions.
-
-    Raises:
-        Refused: the file is missing or does not hold such a table.
     """
     if source.startswith(SYNTHETIC):
         counts = synthetic_counts(source.removeprefix(SYNTHETIC))
@@ -51,13 +48,13 @@ def read_counts(source: str, shape: tuple[int, ...] | None = None) -> Numbers:
     # Both sides are divided by 2^26, so that the sum cannot overflow.
     if int((counts >> 26).sum()) >= MOST_RECORDS >> 26:
         raise counts_refused(source, "the counts add up to more than 2^52, beyond which they are not exact")
-    wanted = _shape(source, list(columns), places, shape)
-    cells = np.ravel_multi_index(tuple(places), wanted)
+    sides = _shape(source, list(columns), places, shape)
+    cells = np.ravel_multi_index(tuple(places), sides)
     if np.unique(cells).size < cells.size:
         raise counts_refused(source, "has two rows for one cell")
-    cube = np.zeros(math.prod(wanted), dtype=np.int64)
+    cube = np.zeros(math.prod(sides), dtype=np.int64)
     cube[cells] = counts
-    return cube.reshape(wanted)
+    return cube.reshape(sides)
 
 
 def _read_table(source: str) -> pa.Table:

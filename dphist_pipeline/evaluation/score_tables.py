@@ -31,14 +31,17 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
     """
     sheets: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
-        here = [score for score in scores if score.epsilon == epsilon]
+        scores_at_epsilon = [score for score in scores if score.epsilon == epsilon]
         heading = f"epsilon {format_epsilon(epsilon)}"
         sheets.append(
-            (f"{heading}: all cells", *_table(here, {(name, ""): head for name, head in CELLS.items()}, decimals))
+            (
+                f"{heading}: all cells",
+                *_table(scores_at_epsilon, {(name, ""): head for name, head in CELLS.items()}, decimals),
+            )
         )
-        grouping = {score.mechanism for score in here if score.measure in GROUPS}
+        grouping = {score.mechanism for score in scores_at_epsilon if score.measure in GROUPS}
         if grouping:
-            grouped = [score for score in here if score.mechanism in grouping]
+            grouped = [score for score in scores_at_epsilon if score.mechanism in grouping]
             sheets.append(
                 (f"{heading}: groups", *_table(grouped, {(name, ""): head for name, head in GROUPS.items()}, decimals))
             )
@@ -48,7 +51,7 @@ def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
-            sheets.append((f"{heading}: {workload.about}", *_table(here, columns, decimals)))
+            sheets.append((f"{heading}: {workload.about}", *_table(scores_at_epsilon, columns, decimals)))
     return sheets
 
 

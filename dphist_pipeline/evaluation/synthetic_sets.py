@@ -64,39 +64,39 @@ def synthetic_counts(name: str) -> Numbers:
     """The counts of one of `SETS`, int64, shape (cells,); always the same."""
     if name not in SETS:
         raise unknown_synthetic_set(name)
-    wanted = SETS[name]
-    values = _skewed_values(wanted)
+    figures = SETS[name]
+    values = _skewed_values(figures)
     body = values[1:-1]  # sorted, without the extremes, which do not change
-    _add_records(body, wanted.total - int(values.sum()), wanted)
-    squares = round(wanted.cells * wanted.variance + wanted.total**2 / wanted.cells)
-    _match_squares(body, squares - int((values**2).sum()), wanted)
-    return values[_ranks_of_cells(wanted)]
+    _add_records(body, figures.total - int(values.sum()), figures)
+    squares = round(figures.cells * figures.variance + figures.total**2 / figures.cells)
+    _match_squares(body, squares - int((values**2).sum()), figures)
+    return values[_ranks_of_cells(figures)]
 
 
-def _skewed_values(wanted: PrintedFigures) -> Numbers:
+def _skewed_values(figures: PrintedFigures) -> Numbers:
     """Sorted whole numbers with about the mean and variance of the set, and exactly its extremes."""
-    places = (np.arange(wanted.cells) + 0.5) / wanted.cells
-    reach = wanted.largest - wanted.smallest + 1
-    inside = -np.expm1(-((reach / wanted.scale) ** (1 / wanted.power)))
-    quantiles = wanted.scale * (-np.log1p(-places * inside)) ** wanted.power
-    whole = np.rint(quantiles + wanted.smallest - 0.5).clip(wanted.smallest, wanted.largest)
+    places = (np.arange(figures.cells) + 0.5) / figures.cells
+    reach = figures.largest - figures.smallest + 1
+    inside = -np.expm1(-((reach / figures.scale) ** (1 / figures.power)))
+    quantiles = figures.scale * (-np.log1p(-places * inside)) ** figures.power
+    whole = np.rint(quantiles + figures.smallest - 0.5).clip(figures.smallest, figures.largest)
     values: Numbers = whole.astype(np.int64)
-    values[0], values[-1] = wanted.smallest, wanted.largest
+    values[0], values[-1] = figures.smallest, figures.largest
     return values
 
 
-def _add_records(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
+def _add_records(body: Numbers, missing: int, figures: PrintedFigures) -> None:
     """Adds or removes single records in place, spread evenly over the values that may change."""
     step = 1 if missing > 0 else -1
     while missing:
-        room = np.flatnonzero((body + step >= wanted.smallest) & (body + step <= wanted.largest))
+        room = np.flatnonzero((body + step >= figures.smallest) & (body + step <= figures.largest))
         cells = room[np.linspace(0, room.size - 1, min(abs(missing), room.size)).astype(np.int64)]
         body[cells] += step
         missing -= step * cells.size
     body.sort()
 
 
-def _match_squares(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
+def _match_squares(body: Numbers, missing: int, figures: PrintedFigures) -> None:
     """Moves single records between values in place until the sum of squares has grown by `missing`, to within 1.
 
     A move from a value to one that is larger by d adds 2·d + 2 to the sum of squares; the reverse move removes 2·d - 2.
@@ -104,10 +104,10 @@ def _match_squares(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
     while abs(missing) > 1:
         half = abs(missing) // 2
         if missing > 0:
-            giver = int(np.searchsorted(body, wanted.smallest, side="right"))
-            taker = int(np.searchsorted(body, min(body[giver] + half - 1, wanted.largest - 1), side="right")) - 1
+            giver = int(np.searchsorted(body, figures.smallest, side="right"))
+            taker = int(np.searchsorted(body, min(body[giver] + half - 1, figures.largest - 1), side="right")) - 1
         else:
-            taker = int(np.searchsorted(body, wanted.smallest, side="left"))
+            taker = int(np.searchsorted(body, figures.smallest, side="left"))
             giver = int(np.searchsorted(body, body[taker] + half + 1, side="right")) - 1
         before = int(body[giver]) ** 2 + int(body[taker]) ** 2
         body[giver] -= 1
@@ -116,10 +116,10 @@ def _match_squares(body: Numbers, missing: int, wanted: PrintedFigures) -> None:
         body.sort()
 
 
-def _ranks_of_cells(wanted: PrintedFigures) -> Numbers:
+def _ranks_of_cells(figures: PrintedFigures) -> Numbers:
     """The rank of each cell's value: the rank of random numbers that are averaged over `alike` neighbours."""
-    draws = np.random.Generator(np.random.PCG64(SEED)).random(wanted.cells + wanted.alike - 1)
-    level = np.convolve(draws, np.ones(wanted.alike), mode="valid")
-    ranks = np.empty(wanted.cells, dtype=np.int64)
-    ranks[np.argsort(level, kind="stable")] = np.arange(wanted.cells)
+    draws = np.random.Generator(np.random.PCG64(SEED)).random(figures.cells + figures.alike - 1)
+    level = np.convolve(draws, np.ones(figures.alike), mode="valid")
+    ranks = np.empty(figures.cells, dtype=np.int64)
+    ranks[np.argsort(level, kind="stable")] = np.arange(figures.cells)
     return ranks

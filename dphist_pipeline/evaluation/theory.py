@@ -111,9 +111,11 @@ def least_squares_error(setting: Setting, weighted: bool = True) -> float:
         weighted: by the variances of both views; False for the paper's equal weights.
     """
     first, second, n, s = setting.first, setting.second, setting.cells, setting.query
-    moved = second**2 / (first**2 + n * second**2) if weighted else 1 / (n + 1)
+    moved_share = second**2 / (first**2 + n * second**2) if weighted else 1 / (n + 1)
     cell, whole = setting.sensitivity / first, setting.sensitivity / second
-    return expected_magnitude([(s * moved * whole, 1), ((1 - s * moved) * cell, s), (s * moved * cell, n - s)])
+    return expected_magnitude(
+        [(s * moved_share * whole, 1), ((1 - s * moved_share) * cell, s), (s * moved_share * cell, n - s)]
+    )
 
 
 def cells_error(setting: Setting) -> float:

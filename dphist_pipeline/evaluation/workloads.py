@@ -109,9 +109,9 @@ def prefix_sums(values: NDArray[Any]) -> NDArray[Any]:
     return sums
 
 
-def workload_refused(written: str, problem: str) -> Refused:
+def workload_refused(text: str, problem: str) -> Refused:
     """The text does not name a workload, or the workload does not fit the counts."""
-    return Refused(f"workload {written[:60]!r}: {problem}", code="workload_refused")
+    return Refused(f"workload {text[:60]!r}: {problem}", code="workload_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +150,13 @@ class Workload:
         return errors
 
 
-def parse_workloads(written: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
+def parse_workloads(texts: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
     """The workloads with these names; without names, `ranges` on one axis and `boxes` on several.
 
     Raises:
         Refused: a name is unknown, does not fit the counts, or is repeated.
     """
-    names = written or (["ranges"] if len(shape) == 1 else ["boxes"])
+    names = texts or (["ranges"] if len(shape) == 1 else ["boxes"])
     workloads = [_parse(text, shape) for text in names]
     if len({workload.name for workload in workloads}) < len(workloads):
         raise workload_refused(names[-1], "each kind of workload can be asked once")
@@ -176,8 +176,8 @@ def _parse(text: str, shape: tuple[int, ...]) -> Workload:
     if kind == "prefixes" and not rest:
         return Workload("prefix", "all prefixes", (("", prefixes(shape)),))
     if kind == "windows" and len(numbers) == 1:
-        about = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
-        return Workload("window", about, (("", windows(shape, numbers[0])),))
+        description = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
+        return Workload("window", description, (("", windows(shape, numbers[0])),))
     raise workload_refused(
         text, "write `ranges`, `ranges:LENGTH,…`, `boxes`, `boxes:NUMBER`, `prefixes` or `windows:LENGTH`"
     )
@@ -188,9 +188,13 @@ def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:
         raise workload_refused(text, f"asks one axis, and the counts have {len(shape)}; use `boxes`")
     if max(lengths, default=0) > shape[0]:
         raise workload_refused(text, f"the counts have {shape[0]:,} cells")
-    chosen = sorted(set(lengths)) or [length for length in RANGE_LENGTHS if length <= shape[0]]
-    words = ", ".join(map(str, chosen)) if len(chosen) < 6 else f"{chosen[0]}, {chosen[1]}, …, {chosen[-1]}"
-    parts = tuple((str(length), all_ranges(shape[0], length)) for length in chosen)
+    range_lengths = sorted(set(lengths)) or [length for length in RANGE_LENGTHS if length <= shape[0]]
+    words = (
+        ", ".join(map(str, range_lengths))
+        if len(range_lengths) < 6
+        else f"{range_lengths[0]}, {range_lengths[1]}, …, {range_lengths[-1]}"
+    )
+    parts = tuple((str(length), all_ranges(shape[0], length)) for length in range_lengths)
     return Workload("range", f"all ranges of {words} cells", parts)
 
 

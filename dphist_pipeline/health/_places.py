@@ -33,56 +33,56 @@ LEAST, ENOUGH = 1, 10
 FEWEST_FILES = 1_000
 
 
-def store(seen: Examined) -> Finding:
+def store(subject: Examined) -> Finding:
     """The store's folder: there, of this version, and nobody else can put other folders into it."""
     check = "store"
-    if seen.store is None:
-        return finding_of(check, seen.refused[check])
-    for folder in (seen.root, seen.store.public):
+    if subject.store is None:
+        return finding_of(check, subject.refused[check])
+    for folder in (subject.root, subject.store.public):
         if not folder.is_dir():
             return fault(check, f"{folder} is not there", f"Put the store back from a backup, {folder} with it.")
         if folder.stat().st_mode & WRITABLE_BY_OTHERS:
             return fault(check, f"everybody can change files in {folder}", f"chmod o-w {quoted(folder)}")
-    if seen.releases_here and not may(seen.store.public, os.W_OK):
+    if subject.releases_here and not may(subject.store.public, os.W_OK):
         return fault(
-            check, f"this user cannot publish into {seen.store.public}", f"chmod u+w {quoted(seen.store.public)}"
+            check, f"this user cannot publish into {subject.store.public}", f"chmod u+w {quoted(subject.store.public)}"
         )
-    return ok(check, f"{seen.root}, id {seen.store.id}")
+    return ok(check, f"{subject.root}, id {subject.store.id}")
 
 
-def about(seen: Examined) -> Finding:
+def about(subject: Examined) -> Finding:
     """What the office says of itself in `about.json`: a field that says nothing is not told on any page."""
     check = "about"
-    if seen.store is None:
+    if subject.store is None:
         return not_looked_at(check, "there is no store")
-    if problems := faults(seen.store.public):
+    if problems := faults(subject.store.public):
         return warning(
-            check, "; ".join(problems[:NAMED]), f"Mend {seen.root / NAME}; pages say nothing of these fields."
+            check, "; ".join(problems[:NAMED]), f"Mend {subject.root / NAME}; pages say nothing of these fields."
         )
-    return ok(check, f"every field of {NAME} is read" if (seen.root / NAME).exists() else f"there is no {NAME}")
+    return ok(check, f"every field of {NAME} is read" if (subject.root / NAME).exists() else f"there is no {NAME}")
 
 
-def user(seen: Examined) -> Finding:
+def user(subject: Examined) -> Finding:
     """Which user runs this, and what they can do here; of one who must release, a store of another user is a fault."""
     check, me = "user", name_of(os.geteuid())
-    if not seen.confidential.is_dir():
-        return not_looked_at(check, f"{seen.confidential} is not there")
-    owner = name_of(seen.confidential.stat().st_uid)
-    if not seen.releases_here and seen.releases_only:
+    if not subject.confidential.is_dir():
+        return not_looked_at(check, f"{subject.confidential} is not there")
+    owner = name_of(subject.confidential.stat().st_uid)
+    if not subject.releases_here and subject.releases_only:
         return fault(check, f"this is {me}, and the store is {owner}'s", f"Run releases as {owner}.")
-    if not seen.releases_here and not _decides(seen):
+    if not subject.releases_here and not _decides(subject):
         return warning(
             check,
             f"this is {me}, who neither releases here (that is {owner}) nor decides",
             f"Run releases, and this command, as {owner}, with the same DPHIST_ variables.",
         )
-    does = ("releases" if seen.releases_here else "", "decides" if _decides(seen) else "")
+    does = ("releases" if subject.releases_here else "", "decides" if _decides(subject) else "")
     return ok(check, f"this is {me}, who {' and '.join(filter(None, does))}; the store is {owner}'s")
 
 
-def confidential(seen: Examined) -> Finding:
+def confidential(subject: Examined) -> Finding:
     """The confidential folder: its owner's alone, with everything in it."""
-    check, folder = "confidential", seen.confidential
+    check, folder = "confidential", subject.confidential
     try:
         status = folder.lstat()
     except OSError:
@@ -105,7 +105,7 @@ def confidential(seen: Examined) -> Finding:
     return ok(check, f"{folder} is {owner}'s alone (mode 700)")
 
 
-def operator_key(seen: Examined) -> Finding:
+def operator_key(subject: Examined) -> Finding:
     """The operator's key: private, outside the store and known to the ledger; or rightly absent.
 
     Of a user who must only release, a key that this user can read is a fault.
@@ -125,23 +125,23 @@ def operator_key(seen: Examined) -> Finding:
         return fault(check, f"the key at {path} signs nothing: {error.problem}", error.mend)
     except OperatorKeyUnusable as error:
         return finding_of(check, error)
-    if path.resolve().is_relative_to(seen.root.resolve()):
+    if path.resolve().is_relative_to(subject.root.resolve()):
         return fault(
             check, f"the key at {path} lies in the store", "Move it out of the store, and set DPHIST_OPERATOR_KEY."
         )
-    if seen.releases_only:
+    if subject.releases_only:
         return fault(
             check,
             f"this user can read the key at {path}, and must only release",
             f"Give the file to whoever decides, and take it away here: {quoted(path)}",
         )
-    return _known_key(check, seen, path, operator)
+    return _known_key(check, subject, path, operator)
 
 
-def _known_key(check: str, seen: Examined, path: Path, operator: Operator) -> Finding:
-    if seen.ledger is None:
+def _known_key(check: str, subject: Examined, path: Path, operator: Operator) -> Finding:
+    if subject.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
-    operators, signers = seen.ledger.operators(), seen.ledger.books().permissions.names
+    operators, signers = subject.ledger.operators(), subject.ledger.books().permissions.names
     if operator.public in operators:
         return ok(check, f"the key at {path} is {operators[operator.public]}'s, and decides here")
     if operator.public in signers:
@@ -159,15 +159,15 @@ def _known_key(check: str, seen: Examined, path: Path, operator: Operator) -> Fi
     )
 
 
-def disk(seen: Examined) -> Finding:
+def disk(subject: Examined) -> Finding:
     """Room on the disks of the confidential folder, of temporary files and of the public folder.
 
     Bands alone, no sizes: how much a run has staged at this moment depends on records.
     """
     check, bands = "disk", []
     places = {
-        "confidential": seen.confidential,
-        "public": seen.root / "public",
+        "confidential": subject.confidential,
+        "public": subject.root / "public",
         "temporary": Path(tempfile.gettempdir()),
     }
     for name, folder in places.items():
@@ -187,12 +187,12 @@ def disk(seen: Examined) -> Finding:
     return ok(check, f"at least {ENOUGH} GB free for {', '.join(places)} files")
 
 
-def _decides(seen: Examined) -> bool:
+def _decides(subject: Examined) -> bool:
     """Whether this user holds a key of the ledger."""
-    if seen.ledger is None:
+    if subject.ledger is None:
         return False
     try:
-        return Operator.load().public in seen.ledger.operators()
+        return Operator.load().public in subject.ledger.operators()
     except (OperatorKeyUnusable, OperatorKeyOpen):
         return False
 

@@ -1,4 +1,4 @@
-"""Checks of what is published: files hold what the ledger recorded, and no audit says that its period may be wrong."""
+"""Checks of what is published: files as the ledger recorded them, no audit doubts its period, the bucket has all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import Examined, Finding, fault, finding_of, listed, not_looked_at, ok, warning
+from dphist_pipeline.publishing.bucket_copy import BucketCopy
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
@@ -18,44 +19,47 @@ from dphist_pipeline.releasing.store import Key
 MOST = 100  # publications that are read; `dphist ledger verify` reads all
 
 
-def publications(seen: Examined) -> Finding:
+def publications(subject: Examined) -> Finding:
     """The newest publications of every account: whole, and with the values and costs that the ledger recorded."""
     check = "publications"
-    if seen.store is None or seen.ledger is None:
+    if subject.store is None or subject.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
-    read, damaged, problem, books = 0, list[str](), "", seen.ledger.books()
-    others = 0  # whose pages another version wrote
-    there = [charge for charge in books.every_charge() if charge.number in books.published]
-    for charge in sorted(there, key=lambda charge: charge.number, reverse=True)[:MOST]:
+    read, damaged, problem, books = 0, list[str](), "", subject.ledger.books()
+    other_versions = 0  # whose pages another version wrote
+    charges = [charge for charge in books.every_charge() if charge.number in books.published]
+    for charge in sorted(charges, key=lambda charge: charge.number, reverse=True)[:MOST]:
         key, recorded = Key.of(charge), books.published[charge.number]
-        folder = seen.store.published(key)
+        folder = subject.store.published(key)
         if charge.lost or not folder.exists():
             continue
         try:
-            PublishedFolder(folder).refuse_links(seen.store.public)
-            audit = seen.store.vouched_audit(seen.ledger, charge, recorded)
+            PublishedFolder(folder).refuse_links(subject.store.public)
+            audit = subject.store.vouched_audit(subject.ledger, charge, recorded)
             read += 1
-            others += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
+            other_versions += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
         except DphistError as error:
             damaged.append(str(key.public_place))
             problem = problem or str(error)
     if damaged:
         return fault(check, f"not what the ledger recorded: {listed(damaged)}", problem)
     text = f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)"
-    return ok(check, f"{text}; pages of {others} are by another version: see dphist store pages" if others else text)
+    return ok(
+        check,
+        f"{text}; pages of {other_versions} are by another version: see dphist store pages" if other_versions else text,
+    )
 
 
 LATEST = 10  # periods of a release
 
 
-def doubtful(seen: Examined) -> Finding:
+def doubtful(subject: Examined) -> Finding:
     """Whether the latest revision of a period, among the last ones, may be wrong: empty, or suddenly another."""
     check = "doubtful"
-    if seen.store is None:
+    if subject.store is None:
         return not_looked_at(check, "the store could not be opened")
     doubts = {
         f"{audit['release']} {audit['period']}": why
-        for current in sorted(seen.store.public.glob(f"*/{DerivedFiles.current}"))
+        for current in sorted(subject.store.public.glob(f"*/{DerivedFiles.current}"))
         for audit in _last(current)
         if (why := _why(audit))
     }
@@ -84,3 +88,47 @@ def _why(audit: Mapping[str, Any]) -> str:
         return ""
     empty = "the interval of its total holds 0" if audit.get("total_holds_zero") else ""
     return empty or str((audit.get("compared") or {}).get("says") or "")
+
+
+PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
+LOST = (
+    "Put the folder back from a backup, or run dphist release for these periods again, which costs nothing. If they "
+    "never were published here, somebody else wrote to the bucket: dphist store publish --drop"
+)
+
+
+def bucket(subject: Examined) -> Finding:
+    """The bucket: reached with this user's keys, conditional writes honoured, and the state of the public folder.
+
+    Keys are tried only where this user releases.
+    """
+    check = "bucket"
+    if subject.store is None:
+        return not_looked_at(check, "the store could not be opened")
+    address = subject.store.public_address
+    if address is None:
+        return ok(check, "what is published is copied to no bucket")
+    if not subject.releases_here:
+        return ok(check, f"releases are copied to {address}; only the user who releases needs keys for it")
+    try:
+        copy = BucketCopy(address)
+        # A host without an id has published nothing yet; to ask for one would make it.
+        own = subject.store.publisher() if subject.store.has_published else ""
+        manifest = copy.found(subject.store.ledger_id, own).manifest
+        if not copy.honours_conditions():
+            return fault(
+                check,
+                f"the server of {address} ignores the conditions of writes, so two publishers could undo each other's",
+                "Publish to a server that honours If-Match: dphist store publish --to s3://BUCKET/PREFIX",
+            )
+        state = copy.behind(manifest, subject.store.public)
+    except DphistError as error:
+        return finding_of(check, error)
+    if state.lost:
+        return fault(check, f"{address} names what the public folder does not have: {listed(state.lost)}", LOST)
+    if state.late or not state.finished:
+        details = f": {listed(state.late)}" if state.late else "; a copy was cut short"
+        return warning(check, f"{address} is not as the public folder is{details}", PUBLISH)
+    return ok(
+        check, f"{address} has all {len(manifest.publications())} publications, in generation {manifest.generation}"
+    )

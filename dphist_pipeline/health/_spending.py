@@ -52,51 +52,51 @@ _USER = """
 """
 
 
-def ledger(seen: Examined) -> Finding:
+def ledger(subject: Examined) -> Finding:
     """The ledger: there, intact (it was verified as it was opened), and not older than what was published."""
-    if seen.ledger is None:
-        error = seen.refused.get("ledger")
+    if subject.ledger is None:
+        error = subject.refused.get("ledger")
         return finding_of("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
-    forgotten = seen.store.unrecorded(seen.ledger) if seen.store is not None else []
+    forgotten = subject.store.unrecorded(subject.ledger) if subject.store is not None else []
     if forgotten:
         return fault(
             "ledger",
-            f"published, and the ledger at {seen.ledger.place} does not say so: "
+            f"published, and the ledger at {subject.ledger.place} does not say so: "
             f"{listed([charge.title for charge in forgotten])}; its last entries are missing",
             "Put the newer ledger back. If it is lost, release these again, at no cost: dphist release SPEC.",
         )
-    generation, number, _ = seen.ledger.head()
-    return ok("ledger", f"{seen.ledger.place}: {number} entries, every hash holds; generation {generation}")
+    generation, number, _ = subject.ledger.head()
+    return ok("ledger", f"{subject.ledger.place}: {number} entries, every hash holds; generation {generation}")
 
 
-def ledger_access(seen: Examined) -> Finding:
+def ledger_access(subject: Examined) -> Finding:
     """Who can read and change the ledger: file permissions, or the database user and TLS."""
-    if seen.ledger is None:
+    if subject.ledger is None:
         return not_looked_at("ledger_access", NO_LEDGER)
-    place = seen.ledger.place
+    place = subject.ledger.place
     if isinstance(place, Path):
         return _file_access("ledger_access", place)
-    return _access("ledger_access", seen.ledger.url)
+    return _access("ledger_access", subject.ledger.url)
 
 
-def witness(seen: Examined) -> Finding:
+def witness(subject: Examined) -> Finding:
     """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger."""
     check = "witness"
-    if seen.store is None or seen.ledger is None:
+    if subject.store is None or subject.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     try:
-        witness_beside = _agreeing(seen.store, seen.ledger)
-        database = witness_database(seen.store.witness_file)
+        witness_beside = _agreeing(subject.store, subject.ledger)
+        database = witness_database(subject.store.witness_file)
     except DphistError as error:
         return finding_of(check, error)
-    place, beside = database.place, seen.ledger.place
+    place, beside = database.place, subject.ledger.place
     if isinstance(place, Path) and isinstance(beside, Path) and place.stat().st_dev == beside.stat().st_dev:
         return warning(
             check,
             f"{witness_beside.where} agrees with the ledger, and lies on the same disk: one failure takes both",
             "Stop releases, move it to another disk, and set DPHIST_WITNESS for all who use this store.",
         )
-    if isinstance(place, str) and isinstance(beside, str) and _on_one_server(database.url, seen.ledger.url):
+    if isinstance(place, str) and isinstance(beside, str) and _on_one_server(database.url, subject.ledger.url):
         return warning(
             check,
             f"{witness_beside.where} agrees with the ledger, and is on the same server: one backup puts back both",
@@ -105,13 +105,13 @@ def witness(seen: Examined) -> Finding:
     return ok(check, f"{witness_beside.where} agrees with the ledger")
 
 
-def witness_access(seen: Examined) -> Finding:
+def witness_access(subject: Examined) -> Finding:
     """Who can read and change the witness."""
     check = "witness_access"
-    if seen.store is None:
+    if subject.store is None:
         return not_looked_at(check, "the store could not be opened")
     try:
-        place = witness_database(seen.store.witness_file)
+        place = witness_database(subject.store.witness_file)
     except DphistError as error:
         return finding_of(check, error)
     if isinstance(place.place, str):
@@ -121,24 +121,26 @@ def witness_access(seen: Examined) -> Finding:
     return _file_access(check, place.place)
 
 
-def clock(seen: Examined) -> Finding:
+def clock(subject: Examined) -> Finding:
     """The clock: as a charge needs it, which counts years by it; not behind the ledger; and time zones are known."""
-    check, now = "clock", f"{seen.now:%Y-%m-%dT%H:%M:%SZ}"
+    check, now = "clock", f"{subject.now:%Y-%m-%dT%H:%M:%SZ}"
     mend = "Set the clock by the network (timedatectl set-ntp true), then run `dphist doctor` again."
     refuse_before_build(now)
     try:
         ZoneInfo("Europe/Berlin")
     except ZoneInfoNotFoundError:
         return fault(check, "the time zones of specs are not known here", "pip install tzdata")
-    if seen.ledger is None:
+    if subject.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    entries = seen.ledger.entries()[-RECENT:]
+    entries = subject.ledger.entries()[-RECENT:]
     last = _moment(entries[-1].made_at)
-    seen.ledger.books().refuse_wrong_clock(now, None)
-    if last - seen.now > TOLERATED:
-        late = last - seen.now > timedelta(days=1)
+    subject.ledger.books().refuse_wrong_clock(now, None)
+    if last - subject.now > TOLERATED:
+        is_late = last - subject.now > timedelta(days=1)
         problem = f"the clock says {now}, and the ledger's last entry is of {entries[-1].made_at}"
-        return (fault if late else warning)(check, problem, f"{mend} Was it the entry that was wrong? Wait until then.")
+        return (fault if is_late else warning)(
+            check, problem, f"{mend} Was it the entry that was wrong? Wait until then."
+        )
     for before, after in pairwise(entries):
         if _moment(before.made_at) - _moment(after.made_at) > TOLERATED:
             seen_back = f"the clock was set back between entries {before.number} and {after.number} of the ledger"
@@ -147,50 +149,52 @@ def clock(seen: Examined) -> Finding:
     return ok(check, f"{now}, after the ledger's last entry; this machine's zone is {zone}, specs name their own")
 
 
-def runs(seen: Examined) -> Finding:
+def runs(subject: Examined) -> Finding:
     """What killed runs left, which may hold exact counts, and what was charged and is not published."""
     check = "runs"
-    if seen.store is None or seen.ledger is None:
+    if subject.store is None or subject.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    killed = seen.store.left_runs()
+    killed = subject.store.left_runs()
     if killed:
         return warning(
             check,
             f"exact files of {len(killed)} killed run{'s' * (len(killed) > 1)} are still there: {listed(killed)}",
             "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
-    withdrawn = [Key(*key) for key, _ in Statement.noted(seen.ledger, "withdrawn")]
-    unmarked = [key for key in withdrawn if _says_nothing(seen.store, key)]
+    withdrawn = [Key(*key) for key, _ in Statement.noted(subject.ledger, "withdrawn")]
+    unmarked = [key for key in withdrawn if _says_nothing(subject.store, key)]
     if unmarked:
         return warning(
             check,
             f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
             "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
-    late = [charge for charge in _charges(seen.ledger, "unpublished") if _age(seen, charge) > UNFINISHED_AFTER]
-    late = [charge for charge in late if not seen.store.is_doubted(charge)]
-    if late:
-        names = [charge.title for charge in late]
-        period = "" if late[0].period == "all" else f" --period {late[0].period}"
+    unfinished = [
+        charge for charge in _charges(subject.ledger, "unpublished") if _age(subject, charge) > UNFINISHED_AFTER
+    ]
+    unfinished = [charge for charge in unfinished if not subject.store.is_doubted(charge)]
+    if unfinished:
+        names = [charge.title for charge in unfinished]
+        period = "" if unfinished[0].period == "all" else f" --period {unfinished[0].period}"
         return warning(
             check,
             f"charged and not published: {listed(names)}",
-            f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {late[0].release}.",
+            f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {unfinished[0].release}.",
         )
-    if not may(seen.confidential, os.R_OK | os.X_OK):
+    if not may(subject.confidential, os.R_OK | os.X_OK):
         return ok(check, "all that was charged is published; files of runs are not this user's to see")
     return ok(check, "no killed run left anything; all that was charged is published, or waits for a person")
 
 
-def approvals(seen: Examined) -> Finding:
+def approvals(subject: Examined) -> Finding:
     """What waits for people: releases that `publish` holds back, and decisions that need a second signature."""
     check = "approvals"
-    if seen.ledger is None:
+    if subject.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    waiting = _charges(seen.ledger, "waits", "approved")
-    if seen.store is not None:  # in doubt, under `publish: if_plausible`
-        waiting += [charge for charge in _charges(seen.ledger, "unpublished") if seen.store.is_doubted(charge)]
-    forgotten = [charge for charge in waiting if _age(seen, charge) > FORGOTTEN_AFTER]
+    waiting = _charges(subject.ledger, "waits", "approved")
+    if subject.store is not None:  # in doubt, under `publish: if_plausible`
+        waiting += [charge for charge in _charges(subject.ledger, "unpublished") if subject.store.is_doubted(charge)]
+    forgotten = [charge for charge in waiting if _age(subject, charge) > FORGOTTEN_AFTER]
     if forgotten:
         first = forgotten[0]
         return warning(
@@ -198,10 +202,10 @@ def approvals(seen: Examined) -> Finding:
             f"waiting for more than {FORGOTTEN_AFTER.days} days: {listed([charge.title for charge in forgotten])}",
             f"dphist publish SPEC --approved-by NAME, or dphist reject {first.release} {first.period} --reason TEXT",
         )
-    books = seen.ledger.books()
+    books = subject.ledger.books()
     unsigned = [number for name in (EVERYWHERE, *books.accounts) for number in books.permissions.waiting_of(name)]
-    old = [entry for entry in seen.ledger.entries() if entry.number in unsigned]
-    old = [entry for entry in old if seen.now - _moment(entry.made_at) > FORGOTTEN_AFTER]
+    old = [entry for entry in subject.ledger.entries() if entry.number in unsigned]
+    old = [entry for entry in old if subject.now - _moment(entry.made_at) > FORGOTTEN_AFTER]
     if old:
         names = [f"entry {entry.number}" for entry in old]
         return warning(
@@ -258,15 +262,15 @@ def _says_nothing(store: Store, key: Key) -> bool:
     return store.published(key).exists() and not PublishedFolder(store.published(key)).is_marked_withdrawn()
 
 
-def _age(seen: Examined, charge: Charge) -> timedelta:
-    return seen.now - _moment(charge.charged_at)
+def _age(subject: Examined, charge: Charge) -> timedelta:
+    return subject.now - _moment(charge.charged_at)
 
 
-def _moment(written: str) -> datetime:
+def _moment(text: str) -> datetime:
     """A time as the ledger writes it; a lost charge is known by its year alone."""
-    if len(written) == 4:
-        return datetime(int(written), 1, 1, tzinfo=UTC)
-    return datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    if len(text) == 4:
+        return datetime(int(text), 1, 1, tzinfo=UTC)
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
 def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
@@ -293,8 +297,8 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
         return warning(check, f"database user {name} {what}, and could drop what only grows", roles)
     if not enters:
         return fault(check, f"database user {name} may not add to {database.where}", roles)
-    how = "TLS" if encrypted else "this machine only"
-    return ok(check, f"database user {name} can read and add, and change nothing; {how}")
+    transport = "TLS" if encrypted else "this machine only"
+    return ok(check, f"database user {name} can read and add, and change nothing; {transport}")
 
 
 def _on_one_server(one: sa.URL, other: sa.URL) -> bool:

@@ -18,7 +18,7 @@ SHOWN = ("duckdb", "polars", "pyarrow", "numpy", "sqlalchemy", "cryptography", "
 _NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?(?:<[0-9.]+,)?>=([0-9.]+)(?:,<[0-9.]+)?")
 
 
-def versions(seen: Examined) -> Finding:
+def versions(subject: Examined) -> Finding:
     """Versions of the package, of Python and of what it needs, and those that store and ledger were written by."""
     check, installed = "versions", _installed()
     if PACKAGE not in installed:
@@ -28,32 +28,32 @@ def versions(seen: Examined) -> Finding:
             return fault(check, f"{name} is not installed", MEND)
         if _numbers(installed[name]) < _numbers(least):
             return fault(check, f"{name} is version {installed[name]}, and at least {least} is needed", MEND)
-    other = _untested(seen)
+    other = _untested(subject)
     if other is not None:
         return other
     python = ".".join(map(str, sys.version_info[:3]))
     versions_text = ", ".join(f"{name} {installed[name]}" for name in SHOWN if name in installed)
-    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_written(seen)}")
+    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_written(subject)}")
 
 
-def _untested(seen: Examined) -> Finding | None:
+def _untested(subject: Examined) -> Finding | None:
     """Engines of other minor versions than the suite's: DuckDB reads nothing by itself, the other two go on."""
     sentences = {
         name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE
     }
     version = untested()
-    if version is not None and (seen.ledger is None or seen.ledger.books().permissions.version(version) is None):
+    if version is not None and (subject.ledger is None or subject.ledger.books().permissions.version(version) is None):
         allow = f"dphist ledger allow --engine {version} --reason TEXT"
         return fault("versions", sentences["duckdb"], f"{MEND} Or an operator allows it: {allow}")
     others = [name for name in ("polars", "pyarrow") if installed_minor(name) != SUITE[name]]
     return warning("versions", "; ".join(sentences[name] for name in others), MEND) if others else None
 
 
-def _written(seen: Examined) -> str:
+def _written(subject: Examined) -> str:
     """The versions of the forms of store and ledger; those that cannot be read are other checks' faults."""
-    if seen.ledger is None:
+    if subject.ledger is None:
         return ""
-    form = seen.ledger.entries()[0].facts["schema_version"]
+    form = subject.ledger.entries()[0].facts["schema_version"]
     older = "" if form == NEWEST_LEDGER else ", made by an earlier version"
     return f"; the store's form is 1, the ledger's {form}{older}"
 

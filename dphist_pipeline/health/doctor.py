@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health import _bucket as bucket
 from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
@@ -32,7 +31,7 @@ CHECKS = (
     spending.witness_access,
     publications.publications,
     publications.doubtful,
-    bucket.bucket,
+    publications.bucket,
     spending.clock,
     places.disk,
     versions,
@@ -47,8 +46,8 @@ def examine(root: Path, releases_only: bool = False) -> list[Finding]:
 
     `releases_only`: this user must release, and must not be able to decide.
     """
-    seen = opened(root.absolute(), releases_only)
-    return [_checked(check, seen) for check in CHECKS]
+    subject = opened(root.absolute(), releases_only)
+    return [_checked(check, subject) for check in CHECKS]
 
 
 def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
@@ -63,9 +62,9 @@ def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _checked(check: Callable[[Examined], Finding], seen: Examined) -> Finding:
+def _checked(check: Callable[[Examined], Finding], subject: Examined) -> Finding:
     try:
-        return check(seen)
+        return check(subject)
     except DphistError as error:  # it came between opening and looking: a file that was moved a moment ago
         return finding_of(check.__name__, error)
     except OSError as error:
@@ -76,16 +75,16 @@ def opened(root: Path, releases_only: bool) -> Examined:
     """Opens what can be opened of the store in an absolute path, and keeps why the rest cannot be."""
     store: Store | None = None
     ledger: Ledger | None = None
-    refused: dict[str, DphistError] = {}
+    errors: dict[str, DphistError] = {}
     try:
         store = Store.open(root)
     except DphistError as error:
-        refused["store"] = error
+        errors["store"] = error
     except OSError as error:
-        refused["store"] = Store.cannot_open(root, error)
+        errors["store"] = Store.cannot_open(root, error)
     if store is not None:
         try:
             ledger = store.ledger()
         except DphistError as error:
-            refused["ledger"] = error
-    return Examined(root, datetime.now(UTC), store, ledger, refused, releases_only)
+            errors["ledger"] = error
+    return Examined(root, datetime.now(UTC), store, ledger, errors, releases_only)

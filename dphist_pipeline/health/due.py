@@ -64,12 +64,12 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     return Overdue(tuple(sorted(periods, key=lambda one: (one[2], one))), tuple(left_out), tuple(unknown))
 
 
-def due(seen: Examined) -> Finding:
+def due(subject: Examined) -> Finding:
     """Whether finished periods were neither released nor waived for longer than their releases say."""
     check = "due"
-    if seen.store is None or seen.ledger is None:
+    if subject.store is None or subject.ledger is None:
         return not_looked_at(check, "the ledger cannot be opened")
-    late = overdue(seen.store, seen.ledger, seen.now)
+    late = overdue(subject.store, subject.ledger, subject.now)
     if late.says:
         release, period, _ = late.periods[0]
         mend = f"Look whether the schedule runs; dphist release SPEC --period {period}, or, if it never comes: "
@@ -81,9 +81,9 @@ def due(seen: Examined) -> Finding:
     return ok(check, " ".join(["nothing is due", *_remarks(late)]))
 
 
-def _remarks(late: Overdue) -> Iterator[str]:
-    if late.left_out:
-        periods = listed([f"{release} {period}" for release, period in late.left_out])
+def _remarks(due_periods: Overdue) -> Iterator[str]:
+    if due_periods.left_out:
+        periods = listed([f"{release} {period}" for release, period in due_periods.left_out])
         yield f"(left out before an upgrade, and run by command only: {periods})"
-    if late.unknown:
-        yield f"(not known before their next release: {listed(late.unknown)})"
+    if due_periods.unknown:
+        yield f"(not known before their next release: {listed(due_periods.unknown)})"

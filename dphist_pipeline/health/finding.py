@@ -80,9 +80,9 @@ def finding_of(check: str, error: DphistError) -> Finding:
     return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")
 
 
-def not_looked_at(check: str, because: str) -> Finding:
-    """A check that needs something that another check found wrong: `because`, without a full stop."""
-    return warning(check, f"not looked at: {because}", "Mend the other findings first.")
+def not_looked_at(check: str, reason: str) -> Finding:
+    """A check that needs something that another check found wrong: `reason`, without a full stop."""
+    return warning(check, f"not looked at: {reason}", "Mend the other findings first.")
 
 
 def worst(findings: Iterable[Finding]) -> State:

@@ -80,7 +80,7 @@ def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
 
 def _resumed(where: str, rows: Sequence[Sequence[Any]]) -> Books:
     """The books of entries that were all judged before."""
-    books, charged = Books(where), Counter[tuple[str, int, str, int]]()
+    books, charges_by_key = Books(where), Counter[tuple[str, int, str, int]]()
     for row in rows:
         _, kind, account, release, period, _, body, _, made_at, _ = row
         if release is None:
@@ -90,8 +90,8 @@ def _resumed(where: str, rows: Sequence[Sequence[Any]]) -> Books:
         if kind == "charged":
             facts = json.loads(body)
             books.note_time(kind, made_at)
-            charged[account, facts["year"], facts["epsilon"], len(books.adoptions)] += 1
-    for (account, year, epsilon, before), times in charged.items():
+            charges_by_key[account, facts["year"], facts["epsilon"], len(books.adoptions)] += 1
+    for (account, year, epsilon, before), times in charges_by_key.items():
         books.add_spent(account, year, times * read_exact(epsilon), before)
     books.last = Entry(*rows[-1])
     books.year = books.last.facts["year"]

@@ -171,17 +171,17 @@ class Books:
             raise errors.UnknownAccount(request.account, self.accounts)
         account = self.accounts[request.account]
         _refuse_other_terms(account, request)
-        there = self.revisions(request.release, request.period)
-        if request.revision in there:
-            return _joined(there[request.revision], request)
+        revisions = self.revisions(request.release, request.period)
+        if request.revision in revisions:
+            return _joined(revisions[request.revision], request)
         if not recorded:
             self.permissions.required(request)
-        due = max(there, default=0) + 1
+        due = max(revisions, default=0) + 1
         if request.revision != due:
             raise errors.LedgerError("revision_skipped", asked=request, due=due)
         if due > 1:
             limits.refuse_no_reason(f"{request.title}: a revision", request.reason)
-            self._refuse_taking_over(there.values(), request)
+            self._refuse_taking_over(revisions.values(), request)
         self._refuse_overspend(account, request, year)
         return None
 
@@ -191,14 +191,14 @@ class Books:
             return self.judge_note(charge, kind, facts["text"])
         digest = limits.text_of(f"digest of the {'pages' if kind == 'rendered' else 'values'}", facts["digest"])
         self._refuse_rejected(charge)
-        there = self.published.get(charge.number)
+        recorded_digest = self.published.get(charge.number)
         if kind == "rendered":  # pages of what is published, as often as somebody renders them anew
-            if there is None:
+            if recorded_digest is None:
                 raise ValueError("pages of what was not published")
             return digest in self.rendered.get(charge.number, ())
-        if there is not None and there != digest:
-            raise errors.LedgerError("published_differs", charge=charge, there=there, asked=digest)
-        return there is not None
+        if recorded_digest is not None and recorded_digest != digest:
+            raise errors.LedgerError("published_differs", charge=charge, there=recorded_digest, asked=digest)
+        return recorded_digest is not None
 
     def judge_note(self, charge: Charge, kind: str, text: str) -> bool:
         """Whether a charge carries the same note already; another note of its kind is refused.
@@ -210,19 +210,19 @@ class Books:
             self._refuse_rejected(charge)
         elif charge.number in self.published:
             raise errors.LedgerError("published_already", charge=charge)
-        there = self.notes.get(charge.number, {}).get(kind)
-        if there is not None and there.text != text:
-            raise errors.LedgerError("noted_otherwise", charge=charge, note=there)
-        return there is not None
+        noted = self.notes.get(charge.number, {}).get(kind)
+        if noted is not None and noted.text != text:
+            raise errors.LedgerError("noted_otherwise", charge=charge, note=noted)
+        return noted is not None
 
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
         if note is not None:
             raise errors.LedgerError("rejected", charge=charge, note=note)
 
-    def _refuse_taking_over(self, there: Iterable[Charge], request: ChargeRequest) -> None:
+    def _refuse_taking_over(self, charges: Iterable[Charge], request: ChargeRequest) -> None:
         """Refuses a revision of what another host has not finished: that it never will is an operator's decision."""
-        for charge in there:
+        for charge in charges:
             if self.state(charge) in OPEN_STATES and charge.number > self.adopted_at and request.folder is not None:
                 refuse_other_folder(charge, request.folder)
 
@@ -232,8 +232,8 @@ class Books:
             self.every_charge()
             own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
             before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
-            counted = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
-            raise errors.overspend(request, account, remaining, counted, year)
+            spenders = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
+            raise errors.overspend(request, account, remaining, spenders, year)
 
     def judge_look(self, name: str, facts: Mapping[str, str]) -> None:
         """Refuses a look at records of no account; and one without a reason, once the account was charged."""
@@ -257,8 +257,8 @@ class Books:
                 raise ValueError("less than nothing was spent")
         for charge in map(lost_charge, facts["carried"]):
             self.account(charge.account)
-            there = self.revisions(charge.release, charge.period).get(charge.revision)
-            if there is not None and there.hash == charge.hash:
+            known_charge = self.revisions(charge.release, charge.period).get(charge.revision)
+            if known_charge is not None and known_charge.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
 
     def _post(self, entry: Entry, facts: Mapping[str, Any], added_up: bool = False) -> None:
@@ -307,8 +307,8 @@ class Books:
             self.moved = facts["database"], facts["to"]
             return
         self.generation, self.adopted_at, self.started_by = facts["generation"], entry.number, entry.hash
-        for written in facts["carried"]:
-            charge = lost_charge(written)
+        for carried_charge in facts["carried"]:
+            charge = lost_charge(carried_charge)
             self.carried.add(charge.hash)
             if charge.account in self.accounts:
                 self._spend(charge, entry)
@@ -334,19 +334,19 @@ class Books:
         sums[key] = sums.get(key, Fraction(0)) + epsilon
 
 
-def _joined(there: Charge, request: ChargeRequest) -> Charge:
+def _joined(charge: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
-    if there.lost:
-        raise errors.LedgerError("charge_lost", charge=there)
+    if charge.lost:
+        raise errors.LedgerError("charge_lost", charge=charge)
     sides: list[tuple[str, str | Fraction, str | Fraction]] = [
-        ("the account", there.account, request.account),
-        ("epsilon", there.epsilon, request.epsilon),
-        ("the spec's digest", there.digest, request.digest),
+        ("the account", charge.account, request.account),
+        ("epsilon", charge.epsilon, request.epsilon),
+        ("the spec's digest", charge.digest, request.digest),
     ]
     differences = [side for side in sides if side[1] != side[2]]
     if differences:
-        raise errors.AlreadyCharged(there, differences)
-    return there
+        raise errors.AlreadyCharged(charge, differences)
+    return charge
 
 
 def refuse_other_folder(charge: Charge, folder: Folder) -> None:

@@ -84,5 +84,5 @@ def is_day_of(day: str, now: str) -> bool:
     return False
 
 
-def _moment(written: str) -> datetime:
-    return datetime.strptime(written, _WRITTEN).replace(tzinfo=UTC)
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, _WRITTEN).replace(tzinfo=UTC)

@@ -231,12 +231,14 @@ class SqliteFile(Database):
 
     def verify_tables(self, connection: sa.Connection) -> None:
         rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").all()
-        named = {kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")}
+        sql_by_kind = {
+            kind: {name: sql for of, name, sql in rows if of == kind} for kind in ("table", "index", "trigger")
+        }
         tables = self.tables.tables
-        if not named["table"].keys() >= tables.keys():
+        if not sql_by_kind["table"].keys() >= tables.keys():
             raise self.altered(f"the file holds no {self.noun}")
         indexes = {str(index.name) for table in tables.values() for index in table.indexes}
-        if named["trigger"] != self.triggers or not named["index"].keys() >= indexes:
+        if sql_by_kind["trigger"] != self.triggers or not sql_by_kind["index"].keys() >= indexes:
             raise self.altered("the rules that guard its table were removed or changed")
 
     def discard(self) -> None:

@@ -286,12 +286,12 @@ def overspend(
     request: ChargeRequest, account: Account, remaining: Fraction, spenders: Sequence[Charge], year: int
 ) -> LedgerError:
     """An account does not hold what a release asks for."""
-    needed = as_text(account.total + request.epsilon - remaining)
+    total_needed = as_text(account.total + request.epsilon - remaining)
     when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
     problem = (
         f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
         f"{as_text(remaining)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
-        f"raise the total: `dphist ledger raise {account.name} --total {needed} --reason '...'`."
+        f"raise the total: `dphist ledger raise {account.name} --total {total_needed} --reason '...'`."
     )
     return LedgerError("overspend", problem=problem, request=request, left=remaining, spenders=tuple(spenders))
 
@@ -301,9 +301,9 @@ def _spent_by(charges: Sequence[Charge]) -> str:
     if not charges:
         return "Nothing was spent yet."
     spenders = [f"{charge.title} ({as_text(charge.epsilon)})" for charge in charges[: -_SPENDERS_SHOWN - 1 : -1]]
-    others = charges[:-_SPENDERS_SHOWN]
-    if others:
-        spenders.append(f"and {len(others)} more ({as_text(sum((c.epsilon for c in others), Fraction(0)))})")
+    rest = charges[:-_SPENDERS_SHOWN]
+    if rest:
+        spenders.append(f"and {len(rest)} more ({as_text(sum((c.epsilon for c in rest), Fraction(0)))})")
     return f"Spent by {'; '.join(spenders)}."
 
 
@@ -369,10 +369,10 @@ def check_not_allowed(account: str, name: str) -> LedgerError:
     return LedgerError("not_allowed", what=f"Check {name}", problem=problem, command=command)
 
 
-def query_not_allowed(account: str, name: str, because: str) -> LedgerError:
+def query_not_allowed(account: str, name: str, reason: str) -> LedgerError:
     """For a query that is not known to work row by row."""
     command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
-    problem = f"needs a decision for account '{account}', as it stands now: {because.rstrip('. ')}"
+    problem = f"needs a decision for account '{account}', as it stands now: {reason.rstrip('. ')}"
     return LedgerError("not_allowed", what=f"Query {name}", problem=problem, command=command)
 
 

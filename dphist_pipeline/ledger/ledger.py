@@ -98,9 +98,9 @@ class Ledger(OpenedLedger):
             }
             writing.decide("opened", account.name, facts, operator)
             if source is not None:
-                allowed = _allowance({"source": source.facts()}, "", also_of)
-                writing.books.permissions.judge_allowed(account.name, allowed, waiting=True)
-                writing.decide("allowed", account.name, allowed, operator)
+                allowance = _allowance({"source": source.facts()}, "", also_of)
+                writing.books.permissions.judge_allowed(account.name, allowance, waiting=True)
+                writing.decide("allowed", account.name, allowance, operator)
 
     def raise_total(self, name: str, total: Fraction, reason: str, operator: Operator | None = None) -> None:
         """Gives an account a larger total, an exact epsilon of at most 10^6; the reason has 1 to 2000 characters."""
@@ -124,7 +124,6 @@ class Ledger(OpenedLedger):
             what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
                 {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
             reason: required for a query, and for what is decided by its name alone.
-            also_of: other accounts that the source belongs to.
             Gives the decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
@@ -135,9 +134,9 @@ class Ledger(OpenedLedger):
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
                 writing.books.account(name)
-            there = writing.books.permissions.judge_allowed(account, facts, waiting=True)
-            if there is not None:
-                return there
+            decision = writing.books.permissions.judge_allowed(account, facts, waiting=True)
+            if decision is not None:
+                return decision
             entry = writing.decide("allowed", account, facts, operator)
             return writing.books.permissions.allowed.get(entry.number)
 
@@ -145,9 +144,9 @@ class Ledger(OpenedLedger):
         """Takes back what was allowed: nothing more is read or drawn by it, and what was released stays."""
         refuse_no_reason("Taking back a decision", reason)
         with self._writing() as writing:
-            there = writing.books.permissions.judge_disallowed(number)
-            writing.decide("disallowed", there.account, {"decision": number, "reason": reason}, operator)
-            return there
+            decision = writing.books.permissions.judge_disallowed(number)
+            writing.decide("disallowed", decision.account, {"decision": number, "reason": reason}, operator)
+            return decision
 
     def add_key(self, name: str, key: str, operator: Operator) -> int | None:
         """Lets another operator decide, too; gives the number of the entry where it waits for a second signature."""
@@ -222,9 +221,9 @@ class Ledger(OpenedLedger):
         """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
         with self._writing() as writing:
             books = writing.books
-            earlier = books.judge_charge(request, books.year_at(writing.now))
-            if earlier is not None:
-                return earlier
+            earlier_charge = books.judge_charge(request, books.year_at(writing.now))
+            if earlier_charge is not None:
+                return earlier_charge
             books.refuse_wrong_clock(writing.now, request.days)
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
@@ -234,9 +233,9 @@ class Ledger(OpenedLedger):
                 **({"folder": vars(request.folder)} if request.folder else {}),
                 **({"upstream_checked": request.upstream_checked} if request.upstream_checked else {}),
             }
-            allowed = [decision.number for decision in books.permissions.required(request)]
+            decision_numbers = [decision.number for decision in books.permissions.required(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.
-            facts |= {"allowed": allowed, "nonce": secrets.token_hex(16)} if allowed else {}
+            facts |= {"allowed": decision_numbers, "nonce": secrets.token_hex(16)} if decision_numbers else {}
             entry = writing.append("charged", facts, request.account, request)
             return charge_of(entry, entry.facts)
 

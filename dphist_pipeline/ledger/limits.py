@@ -91,9 +91,6 @@ def text_of(what: str, value: object, longest: int = 200) -> str:
     """The value, if it is text of 1 to `longest` characters without control or formatting characters.
 
     Those could disguise a message.
-
-    Raises:
-        LedgerError: `not_recordable`, it is no such text.
     """
     if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
         return value  # quickly told: what Python calls printable holds none of the disguises

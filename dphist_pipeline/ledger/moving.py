@@ -34,8 +34,8 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
         raise old.refused(f"it is moved from SQLite to PostgreSQL or back, not within {old.engine}")
     # The new tables are complete but not committed while the old ledger is closed: a crash before leaves the old one
     # open and nothing at the new place; a crash right after leaves the old one closed, and this call makes the new one.
-    with new.creation() as draft, draft.transaction("write") as there:
-        draft.create_tables(there)
+    with new.creation() as draft, draft.transaction("write") as target_connection:
+        draft.create_tables(target_connection)
         with old.transaction("write") as here:
             old.verify_tables(here)
             books = replay(old.where, all_entries(here))
@@ -46,8 +46,8 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
                 Writing(here, books, opened.present()).decide("moved", EVERYWHERE, facts, operator)
             elif books.moved != (new.engine, new.where):
                 books.refuse_moved(old.engine)
-            there.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])
-            if replay(new.where, all_entries(there)).last != books.last:
+            target_connection.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])
+            if replay(new.where, all_entries(target_connection)).last != books.last:
                 problem = "the database did not keep the entries as they are"
                 raise LedgerError("ledger_altered", where=new.where, problem=problem)
     return Ledger.open(target, expected_id)

@@ -162,9 +162,9 @@ class OpenedLedger:
         with self._file.transaction("read") as connection:
             rows = connection.execute(sa.select(_columns.number, _columns.hash))
             hashes = {row.number: row.hash for row in rows}
-            known = self._current_books(connection).carried.union(carried)
+            hashes_known = self._current_books(connection).carried.union(carried)
         for seen_in, number, of in witnesses:
-            if hashes.get(number) != of and of not in known:
+            if hashes.get(number) != of and of not in hashes_known:
                 raise self._outdated(seen_in, number)
 
     def _of_charge(self, charge: Charge) -> Books:
@@ -188,23 +188,23 @@ class OpenedLedger:
 
     def _current_books(self, connection: sa.Connection) -> Books:
         """The books of the whole ledger: those that are known, and the entries made since."""
-        known = self._known
-        last = (known.last if known else None) or self._seen
+        books = self._known
+        last = (books.last if books else None) or self._seen
         entries = all_entries(connection, last.number - 1)  # one question: a server takes its time for each
-        there = next(entries, None)
-        if there is None or there.hash != last.hash:
+        first_entry = next(entries, None)
+        if first_entry is None or first_entry.hash != last.hash:
             raise self._outdated("this program, which opened it a moment ago,", last.number)
         self._known = None  # until the entries since are found to be intact
-        if known is None:
-            known = judged(self._file.where, connection)
+        if books is None:
+            books = judged(self._file.where, connection)
         else:
-            follow(known, entries)
-        self._known = known
-        return known
+            follow(books, entries)
+        self._known = books
+        return books
 
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
-        there = books.revisions(charge.release, charge.period).get(charge.revision)
-        if there != charge:
+        ledger_charge = books.revisions(charge.release, charge.period).get(charge.revision)
+        if ledger_charge != charge:
             raise self._outdated("the charge to be published", charge.number)
 
     def _outdated(self, seen_in: str, number: int) -> LedgerError:
@@ -286,11 +286,11 @@ class Writing:
 
     def decide(self, kind: str, account: str, facts: Mapping[str, Any], operator: Operator | None) -> Entry:
         """Enters a decision, signed; a ledger that knows no operator yet learns of this one first."""
-        known = self.books.permissions.operators
-        if operator is not None and not known:
+        operators = self.books.permissions.operators
+        if operator is not None and not operators:
             self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
-        if known and (operator is None or operator.public not in known):
-            raise LedgerError("key_foreign", operators=", ".join(known.values()))
+        if operators and (operator is None or operator.public not in operators):
+            raise LedgerError("key_foreign", operators=", ".join(operators.values()))
         facts = {**facts, "guards": True} if self.books.permissions.guards(facts) else facts
         return self._post(self.append(kind, facts, account, operator=operator))
 

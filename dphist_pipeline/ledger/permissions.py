@@ -67,12 +67,12 @@ class Permissions:
         counts as the operator whose key it replaces, who could give that key away as well. See `_latest`.
         """
         self.strict = self.strict or (entry.kind in DECISIONS and "guards" in entry.facts)
-        needed = entry.kind in _WAITING and self._needs_two(entry)
+        is_needed = entry.kind in _WAITING and self._needs_two(entry)
         if entry.kind == "keyed":
-            needed = bool(self.two_signatures) and len(self.operators) > 1
-        if needed:
+            is_needed = bool(self.two_signatures) and len(self.operators) > 1
+        if is_needed:
             self.waiting[entry.number] = entry
-        return needed
+        return is_needed
 
     def guards(self, facts: Mapping[str, Any]) -> bool:
         """Whether a new decision must say that from it on the rules hold that earlier versions did not have."""
@@ -85,18 +85,23 @@ class Permissions:
         drafts = [decision_of(account, entry.facts)] if entry.kind == "allowed" else []
         theirs = [source for source in self.sources() if source.account in two]
         mine = [source for source in [*self.sources(), *drafts] if source.account == account]
-        named = any(account in decision.also_of for decision in theirs) or any(
+        is_shared = any(account in decision.also_of for decision in theirs) or any(
             two & {*decision.also_of} for decision in mine
         )
         read = [decision.reading for decision in mine if decision.reading]
         same = any(decision.reading and decision.reading.same_records(own) for decision in theirs for own in read)
         # A waiver touches no records: it says that nothing is due.
-        return (account == EVERYWHERE and "waiver" not in entry.facts) or named or same
+        return (account == EVERYWHERE and "waiver" not in entry.facts) or is_shared or same
 
     def sources(self, waiting: bool = True) -> list[Decision]:
         """Every source that any account may read, and those that `waiting` for a signature reserves."""
-        held = [decision for decision in self.waiting.values() if decision.kind == "allowed"] if waiting else []
-        decisions = [*self.allowed.values(), *(decision_of(str(decision.account), decision.facts) for decision in held)]
+        decisions_waiting = (
+            [decision for decision in self.waiting.values() if decision.kind == "allowed"] if waiting else []
+        )
+        decisions = [
+            *self.allowed.values(),
+            *(decision_of(str(decision.account), decision.facts) for decision in decisions_waiting),
+        ]
         return [decision for decision in decisions if decision.reading is not None]
 
     def waiting_of(self, account: str) -> list[int]:
@@ -169,10 +174,10 @@ class Permissions:
     def judge_allowed(self, account: str, facts: Mapping[str, Any], waiting: bool = False) -> Decision | None:
         """The same decision, where it stands already; refuses a source of another account (`waiting`: or reserved)."""
         draft = decision_of(account, facts)
-        for there in self.allowed.values():
-            same = draft.kind not in NAMED or there.name == draft.name
-            if there.account == account and _what(there) == _what(draft) and same:
-                return there
+        for decision in self.allowed.values():
+            same = draft.kind not in NAMED or decision.name == draft.name
+            if decision.account == account and _what(decision) == _what(draft) and same:
+                return decision
         if draft.reading is not None:
             others = self.owners(draft.reading, waiting) - {account, *draft.also_of}
             if others:
@@ -181,10 +186,10 @@ class Permissions:
 
     def judge_disallowed(self, number: int, account: str | None = None) -> Decision:
         """The decision that is taken back, which must be in force, and that account's if one is named."""
-        there = self.allowed.get(number)
-        if there is None or account not in (None, there.account):
+        decision = self.allowed.get(number)
+        if decision is None or account not in (None, decision.account):
             raise errors.decision_unknown(number, self.allowed)
-        return there
+        return decision
 
     def owners(self, reading: SourceReading, waiting: bool = False) -> set[str]:
         """The accounts for which the same records are allowed, or reserved."""

@@ -93,9 +93,9 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: sa.URL, host: str, tls: dict[str, str]) -> None:
         self.url, port = url, url.port or PORT
-        there = f":{port}" if port != PORT else ""
-        socket = f"postgresql://{there}/{url.database}?host={host}"
-        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{there}/{url.database}"
+        port_part = f":{port}" if port != PORT else ""
+        socket = f"postgresql://{port_part}/{url.database}?host={host}"
+        self.place = self.where = socket if host.startswith("/") else f"postgresql://{host}{port_part}/{url.database}"
         # An empty address of the host: none from the environment, which could lead elsewhere than the host's name.
         self._given = {"dbname": str(url.database), "host": host, "port": port, "hostaddr": "", **tls}
         if url.username is not None:
@@ -171,9 +171,9 @@ class PostgresDatabase(Database):
             for table, name, _, body in self._rules():
                 self._make_rule(connection, "CREATE OR REPLACE", table, name, body)
 
-    def _make_rule(self, connection: sa.Connection, how: str, table: str, name: str, body: str) -> None:
+    def _make_rule(self, connection: sa.Connection, verb: str, table: str, name: str, body: str) -> None:
         connection.exec_driver_sql(
-            f"{how} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
+            f"{verb} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
             f"AS $rule${body}$rule$"
         )
 
@@ -183,9 +183,9 @@ class PostgresDatabase(Database):
             raise self.missing()
         columns = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
-        expected = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
+        index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
         expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
-        if columns not in expected_rules or not indexes >= expected:
+        if columns not in expected_rules or not indexes >= index_names:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
@@ -276,8 +276,8 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
     if is_local(host):
         return {"sslmode": "prefer", **options}
     parameters = {"sslmode": "verify-full", "gssencmode": "disable", **options}
-    named = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
-    return parameters if named or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
+    has_certificate = os.environ.get("PGSSLROOTCERT") or Path(_ROOT_CERTIFICATE).expanduser().exists()
+    return parameters if has_certificate or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
 
 
 def _said(error: Exception) -> str:

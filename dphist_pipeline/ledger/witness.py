@@ -169,16 +169,16 @@ class Witness:
         charge = (CHARGES.c.store == store_id) & (CHARGES.c.hash == charge_hash)
         with self._file.session("write") as connection:
             current = _generation(connection, store_id)
-            held = connection.execute(sa.select(sa.func.max(CHARGES.c.generation)).where(charge)).scalar()
-            if current is None or held is None:
+            generation = connection.execute(sa.select(sa.func.max(CHARGES.c.generation)).where(charge)).scalar()
+            if current is None or generation is None:
                 raise errors.WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
-            if held < current[0]:
-                raise errors.store_superseded(self.where, store_id, held, current[0])
-            drawn = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
-            if drawn is None:
+            if generation < current[0]:
+                raise errors.store_superseded(self.where, store_id, generation, current[0])
+            recorded_digest = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
+            if recorded_digest is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
                 connection.execute(sa.insert(ANSWERS).values(row))
-            elif drawn != digest:
+            elif recorded_digest != digest:
                 raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
@@ -229,9 +229,9 @@ class Witness:
         """
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
         standing = self._standing(connection, store_id, ledger.generation, ledger.started_by)
-        for position, seen in enumerate(standing.charges):
-            if position >= len(ledger.charges) or ledger.charges[position].hash != seen.hash:
-                raise errors.LedgerError("ledger_behind_witness", where=self.where, charge=seen)
+        for position, charge in enumerate(standing.charges):
+            if position >= len(ledger.charges) or ledger.charges[position].hash != charge.hash:
+                raise errors.LedgerError("ledger_behind_witness", where=self.where, charge=charge)
         return len(standing.charges)
 
     def _refuse_generation(

@@ -92,11 +92,11 @@ def _triggers(table: sa.Table) -> dict[str, str]:
     """Rules that keep a table append-only; without the third, INSERT OR REPLACE would overwrite a row."""
     unique = [rule for rule in table.constraints if isinstance(rule, sa.PrimaryKeyConstraint | sa.UniqueConstraint)]
     keys = sorted(" AND ".join(f"{column.name} = NEW.{column.name}" for column in rule.columns) for rule in unique)
-    there = f"EXISTS (SELECT 1 FROM {table.name} WHERE {' OR '.join(keys)})"
+    exists = f"EXISTS (SELECT 1 FROM {table.name} WHERE {' OR '.join(keys)})"
     rules = {
         "updated": f"BEFORE UPDATE ON {table.name}",
         "deleted": f"BEFORE DELETE ON {table.name}",
-        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",
+        "replaced": f"BEFORE INSERT ON {table.name} WHEN {exists}",
     }
     return {
         f"{table.name}_never_{what}": f"CREATE TRIGGER {table.name}_never_{what} {rule} {_REFUSAL}"
@@ -204,8 +204,8 @@ def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
     Raises:
         LedgerError: `address_refused`, it names no file or database, or there is no home folder.
     """
-    named, folder = address or os.environ.get(WITNESS), state_folder()
-    if not named and folder is None:
+    witness_address, folder = address or os.environ.get(WITNESS), state_folder()
+    if not witness_address and folder is None:
         raise WitnessFile.refused("this user has no home folder to keep it in")
-    text = str(named or f"{folder}/witness.sqlite")
+    text = str(witness_address or f"{folder}/witness.sqlite")
     return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)

@@ -73,12 +73,12 @@ def uniform_below(bound: int, size: int) -> NDArray[np.int64]:
     """Independent exact uniform whole numbers below a bound of 1 to 2^62, shape (size,)."""
     check_random_words()
     fair = (1 << 64) - (1 << 64) % bound  # a multiple of the bound: below it, every remainder is equally frequent
-    drawn = random_words(size)
+    words = random_words(size)
     if fair < 1 << 64:
-        drawn = drawn.copy()
-        while (again := np.flatnonzero(drawn >= np.uint64(fair))).size:
-            drawn[again] = random_words(again.size)
-    return (drawn % np.uint64(bound)).astype(np.int64)
+        words = words.copy()
+        while (again := np.flatnonzero(words >= np.uint64(fair))).size:
+            words[again] = random_words(again.size)
+    return (words % np.uint64(bound)).astype(np.int64)
 
 
 def _coins(chance: Chance, size: int) -> Bytes:
@@ -109,9 +109,9 @@ def _block(chance: Chance, words: int) -> NDArray[np.uint64]:
     return tossed
 
 
-def _undecided(chance: Chance, size: int, known: int = DIGITS) -> NDArray[np.bool_]:
-    """Tosses coins whose U shares the first `known` digits with P; shape (size,)."""
-    known_digits, digits = chance.floor(known), known + 64
+def _undecided(chance: Chance, size: int, known_bits: int = DIGITS) -> NDArray[np.bool_]:
+    """Tosses coins whose U shares the first `known_bits` digits with P; shape (size,)."""
+    known_digits, digits = chance.floor(known_bits), known_bits + 64
     next_digits = np.uint64(chance.floor(digits) - (known_digits << 64))
     words = random_words(size)
     tossed: NDArray[np.bool_] = words < next_digits

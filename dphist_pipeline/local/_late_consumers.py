@@ -26,11 +26,11 @@ def why_unserved(spec: CollectionSpec, digests: Collection[str]) -> str:
     Looks at the declared encoding and each other one; then at the spec without each of its consumers, and without the
     last ones. Questions are told by the first digits of their digests, as reports name them.
     """
-    for late in _left_out(spec):
-        earlier = tuple(reader for reader in spec.consumers if reader not in late)
-        before = spec.model_copy(update={"consumers": earlier})
-        for encoding in _encodings(before, digests):
-            return _in_words(spec, before, late, encoding)
+    for latecomers in _left_out(spec):
+        earlier_consumers = tuple(reader for reader in spec.consumers if reader not in latecomers)
+        earlier_spec = spec.model_copy(update={"consumers": earlier_consumers})
+        for encoding in _encodings(earlier_spec, digests):
+            return _in_words(spec, earlier_spec, latecomers, encoding)
     return ""
 
 
@@ -53,30 +53,31 @@ def _encodings(spec: CollectionSpec, digests: Collection[str]) -> Iterator[Encod
 
 
 def _in_words(
-    spec: CollectionSpec, before: CollectionSpec, late: tuple[Consumer, ...], encoding: Encoding | None
+    spec: CollectionSpec, earlier_spec: CollectionSpec, latecomers: tuple[Consumer, ...], encoding: Encoding | None
 ) -> str:
-    by = f"`encoding: {encoding or question_of(before).parts[0].encoding}`"
-    if not late:
+    by = f"`encoding: {encoding or question_of(earlier_spec).parts[0].encoding}`"
+    if not latecomers:
         return f"The reports are to this question by {by}: declare that, and they count."
-    who = f"consumer{'s' if len(late) > 1 else ''} {first_of([f'{consumer.name!r}' for consumer in late], MOST_NAMED)}"
-    boundaries = merged(reader.edges for reader in before.consumers)
-    added = sorted({edge for consumer in late for edge in consumer.edges} - set(boundaries))
-    lower = [consumer for consumer in late if consumer.epsilon < before.report_epsilon]
+    names = [f"{consumer.name!r}" for consumer in latecomers]
+    who = f"consumer{'s' if len(latecomers) > 1 else ''} {first_of(names, MOST_NAMED)}"
+    boundaries = merged(reader.edges for reader in earlier_spec.consumers)
+    added = sorted({edge for consumer in latecomers for edge in consumer.edges} - set(boundaries))
+    lower = [consumer for consumer in latecomers if consumer.epsilon < earlier_spec.report_epsilon]
     if spec.protocol == "split_budget":
-        why = (
+        reason = (
             "under split_budget every consumer has a vector of its own, so no later one is served by reports that exist"
         )
     elif added:
         places = first_of([digits(edge) for edge in added], MOST_NAMED)
-        why = (
+        reason = (
             f"boundaries {places} are not among theirs, which are {first_of([digits(edge) for edge in boundaries], 20)}"
         )
     elif lower:
-        spent = as_text(before.report_epsilon)
-        why = f"epsilon {as_text(min(one.epsilon for one in lower))} is less than the {spent} that they spent"
+        spent = as_text(earlier_spec.report_epsilon)
+        reason = f"epsilon {as_text(min(one.epsilon for one in lower))} is less than the {spent} that they spent"
     else:
         return f"The reports are to the question without {who}, by {by}: declare that, and they serve all consumers."
     return (
-        f"The reports are to the question without {who}, by {by}, and cannot serve this one: {why}. Change that and "
+        f"The reports are to the question without {who}, by {by}, and cannot serve this one: {reason}. Change that and "
         f"declare {by}, or ask anew in another `round`, which costs contributors epsilon anew."
     )

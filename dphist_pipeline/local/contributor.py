@@ -94,7 +94,6 @@ class Contributor:
         """The reports that answer a question: drawn the first time, and the same ones every later time.
 
         Args:
-            question: as its curator published it.
             values: all that the contributor has; there may be none, and nan. Ignored if the question was answered
                 before.
 
@@ -104,16 +103,20 @@ class Contributor:
         """
         with self._held():
             record = self._read()
-            earlier = record["answered"].get(question.digest)
-            if earlier is None:
+            earlier_answer = record["answered"].get(question.digest)
+            if earlier_answer is None:
                 spent, limit = _spent(record), Fraction(record["limit"])
                 if spent + question.epsilon > limit:
                     raise limit_reached(question, spent, limit)
-                earlier = {"collection": question.collection, "round": question.round, "epsilon": str(question.epsilon)}
-                earlier["reports"] = _drawn(question, values)
-                record["answered"][question.digest] = earlier
+                earlier_answer = {
+                    "collection": question.collection,
+                    "round": question.round,
+                    "epsilon": str(question.epsilon),
+                }
+                earlier_answer["reports"] = _drawn(question, values)
+                record["answered"][question.digest] = earlier_answer
                 self._write(record)
-        return _reports(earlier)
+        return _reports(earlier_answer)
 
     @property
     def _file(self) -> Path:
@@ -162,19 +165,19 @@ def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]
     ]
 
 
-def _reports(known: dict[str, Any]) -> tuple[Report, ...]:
-    return tuple(Report(bytes.fromhex(name), bytes.fromhex(body)) for name, body in known["reports"])
+def _reports(entry: dict[str, Any]) -> tuple[Report, ...]:
+    return tuple(Report(bytes.fromhex(name), bytes.fromhex(body)) for name, body in entry["reports"])
 
 
 def _checked(record: Any) -> dict[str, Any]:
     """The record after checking all of it; a damaged one raises one of the errors that `_read` expects."""
     sound = record["format"] == FORMAT and Fraction(record["limit"]) > 0
-    for known in record["answered"].values():
-        sound &= Fraction(known["epsilon"]) > 0 and all(len(report.id) == 16 for report in _reports(known))
+    for entry in record["answered"].values():
+        sound &= Fraction(entry["epsilon"]) > 0 and all(len(report.id) == 16 for report in _reports(entry))
     if not sound:
         raise ValueError
     return dict(record)
 
 
 def _spent(record: dict[str, Any]) -> Fraction:
-    return sum((Fraction(known["epsilon"]) for known in record["answered"].values()), Fraction(0))
+    return sum((Fraction(entry["epsilon"]) for entry in record["answered"].values()), Fraction(0))

@@ -134,8 +134,8 @@ def planned(spec: CollectionSpec, contributors: int) -> Plan:
 
 def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
     """What a spec asks, of whom and at what price, as JSON values."""
-    declared = spec.normalised()
-    return {name: declared[name] for name in DECLARED} | {
+    spec_fields = spec.normalised()
+    return {name: spec_fields[name] for name in DECLARED} | {
         "consumers": [
             {
                 "name": consumer.name,
@@ -170,10 +170,10 @@ def remarks(spec: CollectionSpec) -> list[str]:
         for reader in spec.consumers
         if reader.is_cut_short
     ]
-    others = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
-    if others:
-        readers = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in others[:5])
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    readers_below = [reader for reader in spec.consumers if reader.epsilon != spec.report_epsilon]
+    if readers_below:
+        readers = ", ".join(f"{reader.name} ({as_text(reader.epsilon)})" for reader in readers_below[:5])
+        more = f" and {len(readers_below) - 5} more" if len(readers_below) > 5 else ""
         sentences.append(
             f"A report spends epsilon {each}, the least of all consumers; so {readers}{more} get no more of it."
         )
@@ -210,9 +210,6 @@ def write_question(question: Question, path: Path) -> bool:
     """Writes the question for the contributors' program, as JSON; False where the same one is there already.
 
     No file is overwritten.
-
-    Raises:
-        Refused: if the file holds anything else, or cannot be written.
     """
     content = question.to_json().encode("ascii") + b"\n"
     try:
@@ -236,15 +233,15 @@ def _others(spec: CollectionSpec) -> tuple[Protocol, ...]:
     if len(spec.consumers) == 1:
         return ("shp",) if spec.protocol == "sampled" else ()
     divisible = spec.report_epsilon / len(spec.consumers) >= LEAST_EPSILON
-    known: tuple[Protocol, ...] = ("chp", "split_budget") if divisible else ("chp",)
-    return tuple(other for other in known if other != spec.protocol)
+    protocols: tuple[Protocol, ...] = ("chp", "split_budget") if divisible else ("chp",)
+    return tuple(other for other in protocols if other != spec.protocol)
 
 
 def _by_encoding(spec: CollectionSpec, contributors: int, protocol: Protocol) -> tuple[Way, ...]:
     """A protocol by each encoding; then by the declared one, if `auto` gives parts different ones."""
     declared = _way(spec, contributors, protocol)
-    alike = tuple(_way(spec, contributors, protocol, encoding) for encoding in choices(declared.question))
-    return alike if declared.question in [way.question for way in alike] else (*alike, declared)
+    ways = tuple(_way(spec, contributors, protocol, encoding) for encoding in choices(declared.question))
+    return ways if declared.question in [way.question for way in ways] else (*ways, declared)
 
 
 def _way(
@@ -255,17 +252,17 @@ def _way(
 ) -> Way:
     question = question_of(spec, protocol, encoding)
     errors = (
-        _errors(question, where, consumer, contributors)
-        for where, consumer in zip(spans_of(spec, protocol), spec.consumers, strict=True)
+        _errors(question, spans, consumer, contributors)
+        for spans, consumer in zip(spans_of(spec, protocol), spec.consumers, strict=True)
     )
     return Way(protocol or spec.protocol, question, tuple(errors))
 
 
-def _errors(question: Question, where: Spans, consumer: Consumer, contributors: int) -> Errors:
+def _errors(question: Question, spans: Spans, consumer: Consumer, contributors: int) -> Errors:
     values = contributors * question.values
     sent = round(question.participation * values)  # as many are expected to be sent
-    law = law_of(question, question.parts[where.part], sent)
-    atoms = np.array(where.atoms)
+    law = law_of(question, question.parts[spans.part], sent)
+    atoms = np.array(spans.atoms)
     # The variance is linear in the number of values that an interval holds: it is largest at none or at all.
     worst = np.maximum(*(law.variance(atoms, np.full(atoms.size, count)) for count in (0.0, float(values))))
     return Errors(np.sqrt(law.variance(atoms, values * shares(consumer))), np.sqrt(worst))

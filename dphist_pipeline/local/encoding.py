@@ -47,10 +47,10 @@ def places_of(part: Part, values: NDArray[np.float64]) -> Places:
     """
     edges = np.array(part.doubles)
     if edges.size <= FEW and values.size > edges.size:  # branches of a binary search are unpredictable
-        passed = np.zeros(values.shape, dtype=np.uint8)
+        edges_passed = np.zeros(values.shape, dtype=np.uint8)
         for edge in edges:
-            passed += (values >= edge).view(np.uint8)
-        places = passed.astype(np.int64) - 1
+            edges_passed += (values >= edge).view(np.uint8)
+        places = edges_passed.astype(np.int64) - 1
     else:
         places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = part.intervals - 1
@@ -70,13 +70,13 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
     return np.hstack([_answered(question, part, places_of(part, values)) for part in question.parts])
 
 
-def chosen(values: Sequence[object], wanted: int) -> NDArray[np.float64]:
-    """Exactly `wanted` of a contributor's values: some chosen at random, or all and nan for missing or other ones."""
+def chosen(values: Sequence[object], number: int) -> NDArray[np.float64]:
+    """Exactly `number` of a contributor's values: some chosen at random, or all and nan for missing or other ones."""
     own = np.array([_double(value) for value in values], dtype=np.float64)
     own = own[~np.isnan(own)]
-    if own.size > wanted:
-        own = own[np.argsort(random_words(own.size), kind="stable")[:wanted]]
-    return np.concatenate([own, np.full(wanted - own.size, np.nan)])
+    if own.size > number:
+        own = own[np.argsort(random_words(own.size), kind="stable")[:number]]
+    return np.concatenate([own, np.full(number - own.size, np.nan)])
 
 
 def _double(value: object) -> float:
@@ -94,8 +94,8 @@ def sent(question: Question, reports: int) -> NDArray[np.bool_]:
     share = question.participation
     if share == 1:
         return np.ones(reports, dtype=np.bool_)
-    drawn: NDArray[np.bool_] = uniform_below(share.denominator, reports) < share.numerator
-    return drawn
+    is_sent: NDArray[np.bool_] = uniform_below(share.denominator, reports) < share.numerator
+    return is_sent
 
 
 def report_ids(reports: int) -> Bytes:
@@ -148,8 +148,8 @@ def _numbers(part: Part, places: Places) -> Bytes:
     """A perturbed number for each place, big-endian: that of an interval, or K for none."""
     numbers = np.where(places == NONE, part.intervals, places)
     lies = np.flatnonzero(np.unpackbits(coins(chance_of(part), -(-places.size // 8)))[: places.size])
-    others = uniform_below(part.intervals, lies.size)
-    numbers[lies] = others + (others >= numbers[lies])
+    draws = uniform_below(part.intervals, lies.size)
+    numbers[lies] = draws + (draws >= numbers[lies])
     return numbers.astype(">u4").view(np.uint8).reshape(places.size, 4)[:, 4 - part.vector_bytes :]
 
 

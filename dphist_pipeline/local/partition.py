@@ -75,7 +75,7 @@ def question_of(
     go to the first of `ENCODINGS`. Summed values are bits that are added up, which excludes grr.
     A protocol or an encoding that is given stands in the place of the declared one, to compare.
     """
-    chosen, rule = encoding or spec.encoding, protocol or spec.protocol
+    encoding_named, rule = encoding or spec.encoding, protocol or spec.protocol
     cuts, each = [merged(reader.edges for reader in spec.consumers)], spec.report_epsilon
     if rule == "split_budget":
         cuts, each = [reader.edges for reader in spec.consumers], each / len(spec.consumers)
@@ -90,8 +90,10 @@ def question_of(
     readers = list(zip(spans_of(spec, rule), spec.consumers, strict=True))
     parts = []
     for number, part in enumerate(question.parts):
-        served = [(where, reader) for where, reader in readers if where.part == number]
-        parts.append(replace(part, encoding=_best(question, part, served) if chosen == "auto" else chosen))
+        served = [(place, reader) for place, reader in readers if place.part == number]
+        parts.append(
+            replace(part, encoding=_best(question, part, served) if encoding_named == "auto" else encoding_named)
+        )
     return replace(question, parts=tuple(parts))
 
 
@@ -103,11 +105,11 @@ def shares(consumer: Consumer) -> NDArray[np.float64]:
 
 def choices(question: Question) -> tuple[Encoding, ...]:
     """The encodings that can answer a question."""
-    return tuple(known for known in ENCODINGS if known != "grr" or question.combine == "separate")
+    return tuple(encoding for encoding in ENCODINGS if encoding != "grr" or question.combine == "separate")
 
 
 def _best(question: Question, part: Part, served: list[tuple[Spans, Consumer]]) -> Encoding:
-    atoms = np.concatenate([np.array(where.atoms) for where, _ in served])
+    atoms = np.concatenate([np.array(place.atoms) for place, _ in served])
     share = np.concatenate([shares(reader) for _, reader in served])
     # A contributor sends `sent` of their `values` values on average; both are whole numbers.
     sent, values = question.participation.numerator, question.participation.denominator

@@ -63,12 +63,12 @@ def reports_changed(key: Key) -> Refused:
     )
 
 
-def consumers_withdrawn(refused: Sequence[publisher.Withdrawn], releases: Sequence[Release]) -> Halted:
+def consumers_withdrawn(errors: Sequence[publisher.Withdrawn], releases: Sequence[Release]) -> Halted:
     """Some consumers' releases were withdrawn and not published anew; the others are published."""
-    withdrawn = [error.key.release for error in refused]
+    withdrawn = [error.key.release for error in errors]
     published = [str(release.audit["release"]) for release in releases]
     return Halted(
-        f"{' '.join(map(str, refused))} Not published anew: {', '.join(withdrawn)}; published: "
+        f"{' '.join(map(str, errors))} Not published anew: {', '.join(withdrawn)}; published: "
         f"{', '.join(published) or 'none'}.",
         code="consumers_withdrawn",
         **{"withdrawn": withdrawn, "published": published},
@@ -117,22 +117,22 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     tally, refused = tallied(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
     if not tally.reports:
-        others = questions_named(files) if refused[OTHER_QUESTION] else ()
-        raise no_reports(str(spec.collection), refused, why_unserved(spec, others) if others else "")
+        digests = questions_named(files) if refused[OTHER_QUESTION] else ()
+        raise no_reports(str(spec.collection), refused, why_unserved(spec, digests) if digests else "")
     return Counted(tally, refused)
 
 
 def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
     """The estimated histogram of a consumer, by its number from 0: unbiased, or non-negative if the spec says so."""
-    tally, where = counted.tally, spans_of(spec)[number]
-    running = np.concatenate([[0.0], np.cumsum(estimates(tally, where.part))])
-    unbiased = running[np.array(where.last) + 1] - running[np.array(where.first)]
-    law = law_of(tally.question, tally.question.parts[where.part], tally.vectors)
+    tally, spans = counted.tally, spans_of(spec)[number]
+    running = np.concatenate([[0.0], np.cumsum(estimates(tally, spans.part))])
+    unbiased = running[np.array(spans.last) + 1] - running[np.array(spans.first)]
+    law = law_of(tally.question, tally.question.parts[spans.part], tally.vectors)
     return Estimate(
         domain=spec.domain_of(spec.consumers[number]),
         values=projected(unbiased, max(0.0, float(unbiased.sum()))) if spec.nonnegative else unbiased,
         charges=((STEP, tally.question.epsilon),),
-        unbiased=ReportedCells(unbiased, np.array(where.atoms, dtype=np.int64), law),
+        unbiased=ReportedCells(unbiased, np.array(spans.atoms, dtype=np.int64), law),
     )
 
 
@@ -184,11 +184,11 @@ def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, 
     with store.building():  # of two calls that revise at once, each makes a revision of its own
         key = _key(spec, store, number, reason)
         expected = {"values_digest": values_digest(estimate), "spec_digest": spec.digest}
-        published = publisher.published(store, key, expected, reports_changed(key))
-        if published is None:
+        publication = publisher.published(store, key, expected, reports_changed(key))
+        if publication is None:
             facts = _facts(spec, counted, number, key, reason)
-            published = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
-    return published
+            publication = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
+    return publication
 
 
 def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
@@ -198,8 +198,8 @@ def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
     audits = [read_audit(folder) for folder in folders if folder.name.removeprefix("revision=").isdecimal()]
     revisions = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
     same = publisher.revisions_meant(revisions, reason, spec.digest)
-    following = revisions[-1].number + 1 if revisions else 1
-    return Key(first.release, first.period, same[-1].number if same else following)
+    next_number = revisions[-1].number + 1 if revisions else 1
+    return Key(first.release, first.period, same[-1].number if same else next_number)
 
 
 def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason: str) -> dict[str, Any]:

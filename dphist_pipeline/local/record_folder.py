@@ -206,11 +206,7 @@ def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> A
 
 
 def _read_answers(question: Question, file: Path) -> Any:
-    """The answers to a question in its file.
-
-    Raises:
-        Halted: it is damaged, or of another question.
-    """
+    """The answers to a question in its file."""
     try:
         answers = pq.ParquetFile(file).read()
         table, epsilon = answers.select(SCHEMA.names).cast(SCHEMA), _epsilon(answers.schema)
@@ -235,11 +231,7 @@ def _as_parquet(question: Question, answers: Any) -> bytes:
 
 
 def _who_spent(file: Path) -> tuple[list[str], Fraction]:
-    """The contributors who answered the question of a file, each once, and what each of them spent.
-
-    Raises:
-        Halted: it is damaged.
-    """
+    """The contributors who answered the question of a file, each once, and what each of them spent."""
     try:
         table = pq.ParquetFile(file).read(["contributor"])
         return table.column("contributor").unique().to_pylist(), _epsilon(table.schema)
@@ -255,18 +247,18 @@ def _epsilon(schema: Any) -> Fraction:
 
 
 def _by_contributor(
-    names: Sequence[str], values: NDArray[np.float64], wanted: int
+    names: Sequence[str], values: NDArray[np.float64], number: int
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Each contributor once, with exactly `wanted` values: some chosen at random, nan for missing ones."""
+    """Each contributor once, with exactly `number` values: some chosen at random, nan for missing ones."""
     coded = pa.array(names, pa.string()).dictionary_encode()
     names_of, owners = coded.dictionary.to_pylist(), coded.indices.to_numpy()
-    rows = np.full((len(names_of), wanted), np.nan)
+    rows = np.full((len(names_of), number), np.nan)
     present = np.flatnonzero(~np.isnan(values))
     shuffled = present[np.argsort(random_words(present.size), kind="stable")]
     order = shuffled[np.argsort(owners[shuffled], kind="stable")]
     sizes = np.bincount(owners[order], minlength=len(names_of))
     rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    fits = rank < wanted
+    fits = rank < number
     rows[owners[order[fits]], rank[fits]] = values[order[fits]]
     return names_of, rows
 
@@ -279,8 +271,8 @@ def _normalised_names(names: Sequence[str], values: NDArray[np.float64]) -> tupl
 
 
 def _whole(name: str) -> str:
-    plain = unicodedata.normalize("NFC", name.strip(_BLANKS))
-    return re.sub(r"^0+(?=[0-9]+$)", "", plain)
+    text = unicodedata.normalize("NFC", name.strip(_BLANKS))
+    return re.sub(r"^0+(?=[0-9]+$)", "", text)
 
 
 def _ids_of(folder: Path) -> str | None:
@@ -295,7 +287,7 @@ def _anybody_answered(folder: Path) -> bool:
     return any(folder.glob("*.parquet"))
 
 
-def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
+def _agreed_limit(folder: Path, limit: Fraction | None) -> Fraction:
     """The limit of the records in a folder: the wanted one until somebody answers, from then on the fixed one.
 
     The limit is on the disk before the first answer, so a limit without answers binds nobody.
@@ -305,17 +297,17 @@ def _agreed_limit(folder: Path, wanted: Fraction | None) -> Fraction:
     if not file.exists():
         if answered:
             raise record_unusable(folder, f"has files, and no {LIMIT}; restore it, or name a new folder")
-        if wanted is None:
+        if limit is None:
             raise record_unusable(folder, "is not there yet: begin one with a limit, as in --limit 5")
-        return wanted
+        return limit
     try:
         fixed = Fraction(json.loads(file.read_bytes())["limit"])
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         fixed = None
     if fixed is None or fixed <= 0:
         raise record_unusable(folder, f"has a damaged {LIMIT}; restore it. Without it nothing is answered")
-    if wanted is None or wanted == fixed:
+    if limit is None or limit == fixed:
         return fixed
     if answered:
         raise record_unusable(folder, f"was begun with a limit of {fixed}, and keeps it: leave out --limit")
-    return wanted
+    return limit

@@ -216,14 +216,16 @@ def keep_lines(question: Question, lines: BinaryIO, path: Path) -> Counter[str]:
         lines: open in bytes; read to its end. Empty lines do not count.
     """
     digits = 2 * ID_BYTES, 2 * question.report_bytes
-    wanted = re.compile(rb"%b ([0-9A-Fa-f]{%d}) ([0-9A-Fa-f]{%d})" % (question.digest[:NAMED].encode(), *digits))
+    report_pattern = re.compile(
+        rb"%b ([0-9A-Fa-f]{%d}) ([0-9A-Fa-f]{%d})" % (question.digest[:NAMED].encode(), *digits)
+    )
     refused = Counter[str]()
     with report_file(question, path) as add:
         for chunk in _chunks(lines, NAMED + sum(digits) + len(b"  \r")):
             written_lines = [line for line in chunk.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n") if line]
-            reports = [report for report in map(wanted.fullmatch, written_lines) if report]
+            reports = [report for report in map(report_pattern.fullmatch, written_lines) if report]
             others = sum(
-                not line.startswith(wanted.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line))
+                not line.startswith(report_pattern.pattern[:NAMED]) and bool(_ANY_REPORT.fullmatch(line))
                 for line in written_lines
             )
             add(*(_from_hex([report[part] for report in reports], digits[part - 1] // 2) for part in (1, 2)))
@@ -300,10 +302,8 @@ def _batch(question: Question, rows: Any) -> Batch:
         fine = is_counted & holds.to_numpy(zero_copy_only=False)
         refused[reason] = int(np.count_nonzero(is_counted) - np.count_nonzero(fine))
         is_counted = fine
-    chosen = pa.array(is_counted)
-    return Batch(
-        as_matrix(ids.filter(chosen), ID_BYTES), as_matrix(bodies.filter(chosen), question.report_bytes), refused
-    )
+    mask = pa.array(is_counted)
+    return Batch(as_matrix(ids.filter(mask), ID_BYTES), as_matrix(bodies.filter(mask), question.report_bytes), refused)
 
 
 def _plain(column: Any, width: int) -> Any:

@@ -74,11 +74,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
 
 
 def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
-    """Counts all reports that are there now, and replaces the tally; gives what was counted and the tally's digest.
-
-    Raises:
-        Refused: there is nothing to count.
-    """
+    """Counts all reports that are there now, and replaces the tally; gives what was counted and the tally's digest."""
     counted = count_reports(spec, report_files(spec))
     facts = {
         "format": FORMAT,
@@ -94,11 +90,7 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
 
 
 def read_tally(spec: CollectionSpec, store: Store) -> Counted:
-    """The counted reports that `count` wrote.
-
-    Raises:
-        Refused: it is missing, damaged, or of another question.
-    """
+    """The counted reports that `count` wrote."""
     place, question = file_of(spec, store, TALLY), question_of(spec)
     problem = "is damaged"
     try:

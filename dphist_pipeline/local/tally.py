@@ -65,10 +65,10 @@ def _are_sound(question: Question, part: Part, vectors: Bytes) -> NDArray[np.boo
         return _numbers(vectors) <= part.intervals
     planes = vectors.reshape(len(vectors), question.planes, part.vector_bytes)
     beyond = np.uint8((1 << (-part.intervals % 8)) - 1)
-    wrong = np.any(planes[:, :, -1] & beyond, axis=1)
+    is_wrong = np.any(planes[:, :, -1] & beyond, axis=1)
     if question.planes > 1:
-        wrong |= _above(planes, question.values)
-    sound: NDArray[np.bool_] = ~wrong
+        is_wrong |= _above(planes, question.values)
+    sound: NDArray[np.bool_] = ~is_wrong
     return sound
 
 

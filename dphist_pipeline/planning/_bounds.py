@@ -31,9 +31,9 @@ MOST_BOUNDS = 12
 Reals = NDArray[np.float64]
 
 
-def units_refused(named: str, problem: str) -> Refused:
+def units_refused(source: str, problem: str) -> Refused:
     """A file that does not say how many units hold how many rows."""
-    return Refused(f"units by rows, {named}: {problem}", code="units_refused")
+    return Refused(f"units by rows, {source}: {problem}", code="units_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,24 +148,24 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
 
 def _counted_by_itself(cut: Cut, bound: int) -> str:
     """Why a quality table tells another number for its own bound than the table of bounds."""
-    about, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
+    estimate, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
     return (
-        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {about} rows (95 %: "
-        f"{lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers of units "
-        "instead, whose noise is other noise."
+        f"What its own bound of {bound:,} cuts, a quality table counts once more by itself: about {estimate} rows "
+        f"(95 %: {lower} to {upper}), as `dphist quality` says. All bounds of this table are compared by the numbers "
+        "of units instead, whose noise is other noise."
     )
 
 
-def compare_bounds(spec: ReleaseSpec, known: UnitsByRows) -> list[Bound]:
+def compare_bounds(spec: ReleaseSpec, table: UnitsByRows) -> list[Bound]:
     """Bias and noise of bounds up to the rows seen, and of the spec's own; empty where units by rows tell nothing."""
-    if not known.tells:
+    if not table.tells:
         return []
-    most, cells, rows = known.units.size, spec.domain.cells, known.rows
+    most, cells, rows = table.units.size, spec.domain.cells, table.rows
     tried = {*range(1, most)} if most <= MOST_BOUNDS else {int(step) for step in np.geomspace(1, most - 1, MOST_BOUNDS)}
     tried |= {spec.max_rows_per_unit} if spec.max_rows_per_unit < most else set()
     bounds = []
     for bound in sorted(tried):
-        cut, deviation = known.cut(bound)
+        cut, deviation = table.cut(bound)
         noise = math.sqrt(noise_law(spec.sensitivity_at(bound) / spec.mechanism_epsilon).variance)
         bias, all_noise = cut / cells, noise * math.sqrt(cells)
         share_noise = all_noise / (2 * max(1.0, rows - cut))
@@ -202,11 +202,11 @@ def _at_least(one: Bound) -> Bound:
     return replace(one, cut=least, cell_bias=part * one.cell_bias, total_bias=part * one.total_bias)
 
 
-def _doubt(others: Sequence[int]) -> str:
+def _doubt(bounds: Sequence[int]) -> str:
     """That other bounds may have less error, since what is cut is known by its interval alone; empty for none."""
-    if not others:
+    if not bounds:
         return ""
-    names = " and ".join(filter(None, [", ".join(map(str, others[:-1])), str(others[-1])]))
+    names = " and ".join(filter(None, [", ".join(map(str, bounds[:-1])), str(bounds[-1])]))
     return f" That is uncertain: within the intervals of what is cut, {names} may have less."
 
 

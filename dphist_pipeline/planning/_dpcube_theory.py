@@ -27,21 +27,21 @@ def dpcube_theory(spec: ReleaseSpec, contenders: Iterable[Contender]) -> list[st
     return lines
 
 
-def _lines(written: str, mechanism: DPCube, spec: ReleaseSpec) -> list[str]:
+def _lines(mechanism_text: str, mechanism: DPCube, spec: ReleaseSpec) -> list[str]:
     sizes = sorted({min(size, spec.domain.cells) for size in BOXES})
     epsilon = spec.mechanism_epsilon
     first = float(epsilon * Fraction(mechanism.structure_share))
     settings = [Setting(size, 1, first, float(epsilon) - first, sensitivity=spec.sensitivity) for size in sizes]
     of = [f"({size:,} cells)" for size in sizes]
-    about = f"{written}, theory at epsilon {spec.epsilon}:"
+    heading = f"{mechanism_text}, theory at epsilon {spec.epsilon}:"
     if mechanism.estimation == "uniform":
-        alike = ", ".join(
+        differences = ", ".join(
             f"{break_even_smoothness(setting):.3g} {cells}" for setting, cells in zip(settings, of, strict=True)
         )
         return [
-            f"{about} a cell has a smaller error than plain noise while the cells",
-            f"of its box differ by fewer records than {alike}.",
+            f"{heading} a cell has a smaller error than plain noise while the cells",
+            f"of its box differ by fewer records than {differences}.",
         ]
     ratios = (least_squares_error(setting) / cells_error(setting) for setting in settings)
     times = ", ".join(f"{ratio:.2f} {cells}" for ratio, cells in zip(ratios, of, strict=True))
-    return [f"{about} whatever the counts, a cell has the error of plain", f"noise times {times}."]
+    return [f"{heading} whatever the counts, a cell has the error of plain", f"noise times {times}."]

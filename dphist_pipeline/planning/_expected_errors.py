@@ -74,15 +74,15 @@ def questions(shape: tuple[int, ...]) -> list[Question]:
     return list(by_cells.values())
 
 
-def questions_of(written: str, shape: tuple[int, ...]) -> Question:
+def questions_of(text: str, shape: tuple[int, ...]) -> Question:
     """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps."""
-    (workload,) = parse_workloads([written], shape)
+    (workload,) = parse_workloads([text], shape)
     low, high = [], []
     for _, boxes in workload.parts:
         step = max(1, len(boxes.low) * len(workload.parts) // (8 * PLACES))
         low.append(boxes.low[::step])
         high.append(boxes.high[::step])
-    return Question(written, Boxes(np.concatenate(low), np.concatenate(high)))
+    return Question(text, Boxes(np.concatenate(low), np.concatenate(high)))
 
 
 @dataclass(frozen=True)
@@ -237,13 +237,13 @@ class Forecaster:
     def _by_law(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         errors: dict[int | str, float] = {CELL: math.sqrt(unbiased.variance)}
         for question in self.asked:
-            variances = [unbiased.variance_of_sum(chosen) for chosen in _distinct_boxes(unbiased, question)]
+            variances = [unbiased.variance_of_sum(box) for box in _distinct_boxes(unbiased, question)]
             errors[question.cells] = math.sqrt(sum(variances) / len(variances))
         return errors
 
     def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
         return {
-            question.cells: max(unbiased.half_width_of_box(chosen) for chosen in _distinct_boxes(unbiased, question))
+            question.cells: max(unbiased.half_width_of_box(box) for box in _distinct_boxes(unbiased, question))
             for question in self.asked
         }
 

@@ -143,18 +143,18 @@ def rows_asked(per: str) -> str:
     return f"About how many rows does {'the table' if per == 'release' else f'a {per}'} hold? `unknown` if nobody knows"
 
 
-def why_rows(needed: int, tells: str, per: str) -> tuple[str, ...]:
+def why_rows(rows_needed: int, tells: str, per: str) -> tuple[str, ...]:
     """Why it is asked how many rows a period holds."""
     return (
-        f"A part of epsilon can buy a table that tells {tells}. With fewer than {needed:,} rows a {per} it cannot tell "
-        "that, and all of epsilon goes to the counts.",
+        f"A part of epsilon can buy a table that tells {tells}. With fewer than {rows_needed:,} rows a {per} it cannot "
+        "tell that, and all of epsilon goes to the counts.",
         "Rule of thumb: as reports or plans say it; about is enough, and no file says the number.",
     )
 
 
-def without_quality(needed: int, per: str) -> str:
+def without_quality(rows_needed: int, per: str) -> str:
     """What it means that no quality table is bought."""
-    return f"No `quality` is written: its table needs {needed:,} rows a {per}. All of epsilon goes to the counts."
+    return f"No `quality` is written: its table needs {rows_needed:,} rows a {per}. All of epsilon goes to the counts."
 
 
 def why_bands(first: str) -> tuple[str, ...]:
@@ -174,14 +174,14 @@ def why_name(column: str) -> tuple[str, ...]:
     )
 
 
-def nothing_to_publish(named: str) -> Refused:
+def nothing_to_publish(source: str) -> Refused:
     """No column of a file is left for an axis."""
-    return draft_refused(named, "no column is left to publish by. Nothing was written")
+    return draft_refused(source, "no column is left to publish by. Nothing was written")
 
 
-def mechanism_refused(written: str, problem: str) -> Refused:
+def mechanism_refused(mechanism: str, problem: str) -> Refused:
     """The mechanism of the command line does not serve the axes that were answered."""
-    return draft_refused(written, f"{problem}. Nothing was written; leave the option out, and a question asks for it")
+    return draft_refused(mechanism, f"{problem}. Nothing was written; leave the option out, and a question asks for it")
 
 
 def unit_in_words(unit: object) -> str:
@@ -267,5 +267,5 @@ def _value(name: str, value: Any) -> str:
         return f"[{', '.join(_value(inside, inner) for inner in value)}]"
     if isinstance(value, bool):
         return str(value).lower()
-    plain = name in (*_NUMBERS, "bands") and isinstance(value, str) and _NUMBER.fullmatch(value)
-    return str(value) if plain or not isinstance(value, str) else yaml_text(value)
+    is_plain_number = name in (*_NUMBERS, "bands") and isinstance(value, str) and _NUMBER.fullmatch(value)
+    return str(value) if is_plain_number or not isinstance(value, str) else yaml_text(value)

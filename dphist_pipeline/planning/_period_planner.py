@@ -118,11 +118,11 @@ def plan_periods(
     if spec.period == "none":
         return PeriodPlans(Fraction(0), "", records, ())
     releases = AccountRunway.MOST_IN_A_YEAR[spec.period]
-    total, because = yearly, "the account's"
+    total, basis = yearly, "the account's"
     if total is None:
-        total, because = spec.epsilon * releases, f"{releases} releases by the spec"
+        total, basis = spec.epsilon * releases, f"{releases} releases by the spec"
     plans = [_plan(spec, name, counts, records, total) for name in _DAYS]
-    return PeriodPlans(total, because, records, tuple(plans))
+    return PeriodPlans(total, basis, records, tuple(plans))
 
 
 def _plan(
@@ -130,15 +130,15 @@ def _plan(
 ) -> PeriodPlan:
     releases, longer = AccountRunway.MOST_IN_A_YEAR[period], _DAYS[period] / _DAYS[spec.period]
     epsilon, share = total / releases, spec.mechanism_epsilon / spec.epsilon
-    needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
-    enough = None if needed is None else float(needed / share * releases)
+    epsilon_needed = _least_epsilon(spec.sensitivity, records * longer / spec.cells * RELIABILITY.fair)
+    enough = None if epsilon_needed is None else float(epsilon_needed / share * releases)
     if not SMALLEST_EPSILON <= epsilon * share <= LARGEST_EPSILON:
         return PeriodPlan(period, releases, None, None, None, None, None, enough)
     error = math.sqrt(noise_law(spec.sensitivity / (epsilon * share)).variance)
-    good = [float(np.mean(cells * longer * RELIABILITY.good >= error)) for cells in counts.values()]
+    good_shares = [float(np.mean(cells * longer * RELIABILITY.good >= error)) for cells in counts.values()]
     poor = [float(np.mean(cells * longer * RELIABILITY.fair < error)) for cells in counts.values()]
-    fair = [1 - one - other for one, other in zip(good, poor, strict=True)]
-    reliability = (_between(good), _between(fair), _between(poor))
+    fair = [1 - one - other for one, other in zip(good_shares, poor, strict=True)]
+    reliability = (_between(good_shares), _between(fair), _between(poor))
     return PeriodPlan(period, releases, float(epsilon), error, *reliability, enough)
 
 

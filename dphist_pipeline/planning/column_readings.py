@@ -65,17 +65,17 @@ def encoding_in_words(spec: ReleaseSpec) -> str:
     return f"CSV is read as {spec.csv_encoding}: {broken if spec.csv_encoding == UTF_8 else alone}{mend}"
 
 
-def example_of(written: str) -> str:
+def example_of(pattern: str) -> str:
     """A date as a format writes it; empty where Python writes one of its signs in another way than DuckDB reads it."""
-    return A_MOMENT.strftime(written) if _ALIKE.fullmatch(written) else ""
+    return A_MOMENT.strftime(pattern) if _ALIKE.fullmatch(pattern) else ""
 
 
-def dates_in_words(written: str | None) -> str:
+def dates_in_words(pattern: str | None) -> str:
     """How dates in text are read, by a format with signs such as %d; `iso` or None stands for ISO dates."""
-    if written in (None, ISO):
+    if pattern in (None, ISO):
         return f"ISO dates, as {sources.AN_ISO_DATE}"
-    example = example_of(str(written))
-    return f'dates by "{written}"{f", as {example}" if example else ""}'
+    example = example_of(str(pattern))
+    return f'dates by "{pattern}"{f", as {example}" if example else ""}'
 
 
 def _read(spec: ReleaseSpec, types: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -103,9 +103,9 @@ def _unit(spec: ReleaseSpec, text: bool) -> str:
 def _period(spec: ReleaseSpec, kind: str) -> str:
     if kind not in sources.TEXT:
         return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
-    how = dates_in_words(spec.period_format)
+    reading = dates_in_words(spec.period_format)
     mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
-    return f"{how}{mend}; what does not parse falls into no period"
+    return f"{reading}{mend}; what does not parse falls into no period"
 
 
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
@@ -119,8 +119,8 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
-        how = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
-        return f"{how}; a row whose value does not parse {ends}"
+        reading = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
+        return f"{reading}; a row whose value does not parse {ends}"
     compared = "compared letter by letter, with case and blanks (`tidy: [trim, lower]` ignores these)"
     if axis.tidy:
         compared = f"compared after {' and '.join(axis.tidy)}"

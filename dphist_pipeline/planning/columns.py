@@ -79,31 +79,31 @@ class Layout:
     says_encoding: bool = True
 
 
-def read_layout(named: str) -> Layout:
+def read_layout(source: str) -> Layout:
     """The columns of a Parquet or CSV file, or of the first file of a glob.
 
     Raises:
         Refused: there is no such file, it is not a table, or it has no header line.
     """
-    file = _first_file(named)
+    file = _first_file(source)
     return _parquet(file) if ending_of(file.name) == ".parquet" else _csv(file)
 
 
-def _first_file(named: str) -> Path:
-    path = Path(named)
+def _first_file(source: str) -> Path:
+    path = Path(source)
     try:
-        files = [path] if path.exists() else sorted(map(Path, glob.glob(named, recursive=True)))  # noqa: PTH207
+        files = [path] if path.exists() else sorted(map(Path, glob.glob(source, recursive=True)))  # noqa: PTH207
         regular = bool(files) and files[0].is_file()
     except (OSError, ValueError):
         files, regular = [], False
     if not files:
-        raise columns_unknown(named, "there is no such file")
+        raise columns_unknown(source, "there is no such file")
     if not regular:
-        raise columns_unknown(named, "is not a regular file; name Parquet or CSV files, as in data/*.parquet")
+        raise columns_unknown(source, "is not a regular file; name Parquet or CSV files, as in data/*.parquet")
     if FORMATS.get(ending_of(files[0].name) or "") not in ("parquet", "csv"):
-        raise columns_unknown(named, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
+        raise columns_unknown(source, "must end in .parquet, .csv, .csv.gz or .csv.zst; for others leave out --from")
     if glob.has_magic(str(files[0])):
-        raise columns_unknown(named, "has one of * ? [ in its name, which no release reads; rename the file")
+        raise columns_unknown(source, "has one of * ? [ in its name, which no release reads; rename the file")
     return files[0]
 
 

@@ -36,16 +36,16 @@ def field(name: str, value: str, comment: str) -> str:
     return f"{f'  {name}: {value}':<31} # {comment}"
 
 
-def source_lines(output: Path, named: str | None, layout: Layout | None) -> list[str]:
+def source_lines(output: Path, source: str | None, layout: Layout | None) -> list[str]:
     """The fields that say what is read and how.
 
     Raises:
         Refused: a spec cannot name the source.
     """
-    if named is None or layout is None:
+    if source is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
     base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
-    whole = os.path.normpath(Path.cwd() / named)
+    whole = os.path.normpath(Path.cwd() / source)
     path = os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
     try:
         sources.source(path)
@@ -60,14 +60,16 @@ def source_lines(output: Path, named: str | None, layout: Layout | None) -> list
             quote = f"'{layout.quote}'" if layout.quote == '"' else yaml_text(layout.quote)
             lines.append(field("csv_quote", quote, "'\"' where fields are quoted, as by spreadsheets"))
         if layout.encoding != UTF_8 or not layout.says_encoding:
-            why = "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
+            comment = (
+                "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
+            )
             if layout.encoding != UTF_8:
-                why = "by the bytes of the header line; see that its names are right below"
-            lines.append(field("csv_encoding", layout.encoding, why))
+                comment = "by the bytes of the header line; see that its names are right below"
+            lines.append(field("csv_encoding", layout.encoding, comment))
         if layout.delimiter == ";":
             lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
         return lines
-    raise draft_refused(named, f"cannot be a source: {problem}")
+    raise draft_refused(source, f"cannot be a source: {problem}")
 
 
 def name_field(column: str) -> list[str]:
@@ -95,8 +97,8 @@ def yaml_text(text: str) -> str:
     """Text as a YAML scalar that reads back unchanged."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text
-    inside = "".join(_escaped(letter) for letter in text)
-    return f'"{inside}"'
+    letters = "".join(_escaped(letter) for letter in text)
+    return f'"{letters}"'
 
 
 def _escaped(letter: str) -> str:
@@ -191,8 +193,8 @@ def drafted_readings(layout: Layout) -> list[str]:
     roles = roles_of(layout)
     doubts = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
-        how = "dates, as `period_format` will say; what does not parse falls into no period"
-        doubts.append((column, how if column.kind == "text" else "a row without it falls into no period"))
+        reading = "dates, as `period_format` will say; what does not parse falls into no period"
+        doubts.append((column, reading if column.kind == "text" else "a row without it falls into no period"))
     words = {
         "number": "numbers, in bins by `start`, `stop` and `width`; or codes, by `values`",
         "boolean": "the categories false and true",
@@ -200,24 +202,26 @@ def drafted_readings(layout: Layout) -> list[str]:
         "numbers written 3.5 (with `decimal_comma: true` 3,5)",
     }
     doubts += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
-    alike: dict[tuple[str, str], list[Column]] = {}
-    for column, how in doubts:
+    columns_by_reading: dict[tuple[str, str], list[Column]] = {}
+    for column, reading in doubts:
         kind = "text" if column.kind == "text" else f"of type {comment_text(column.type)}"
-        alike.setdefault((kind, how), []).append(column)
+        columns_by_reading.setdefault((kind, reading), []).append(column)
     return [
         f"{listed_names(columns)} {'are' if len(columns) > 1 else 'is'} {kind}: {how}"
-        for (kind, how), columns in alike.items()
+        for (kind, how), columns in columns_by_reading.items()
     ]
 
 
 def roles_of(layout: Layout | None) -> Roles:
-    usable, odd = _split_columns(layout.columns if layout else ())
-    shared = [column for column in usable if _says(_SHARED, column)]
-    ids = [column for column in usable if column not in shared and (_says(_ID, column) or _says(_PERSON, column))]
-    codes = [column for column in shared if _says(_ID, column)]
+    usable, problems = _split_columns(layout.columns if layout else ())
+    shared_columns = [column for column in usable if _says(_SHARED, column)]
+    ids = [
+        column for column in usable if column not in shared_columns and (_says(_ID, column) or _says(_PERSON, column))
+    ]
+    codes = [column for column in shared_columns if _says(_ID, column)]
     rest = [column for column in usable if column not in (*ids, *codes)]
     dates = sorted((column for column in rest if _is_date(column, layout)), key=lambda column: column.kind != "date")
-    return Roles(ids, codes, dates, [column for column in rest if column not in dates], odd)
+    return Roles(ids, codes, dates, [column for column in rest if column not in dates], problems)
 
 
 def undecided_fields(text: str, output: Path) -> list[str]:
@@ -230,11 +234,7 @@ def undecided_fields(text: str, output: Path) -> list[str]:
 
 
 def refuse_taken(output: Path) -> None:
-    """Refuses to write over a file, before anybody answers a question.
-
-    Raises:
-        Refused: the file exists, or its folder does not.
-    """
+    """Refuses to write over a file, before anybody answers a question."""
     if output.exists() or output.is_symlink():
         raise draft_refused(str(output), TAKEN)
     if not output.parent.is_dir():
@@ -242,11 +242,7 @@ def refuse_taken(output: Path) -> None:
 
 
 def write_draft(text: str, output: Path) -> None:
-    """Writes a new file; never overwrites one.
-
-    Raises:
-        Refused: the file exists, or cannot be written.
-    """
+    """Writes a new file; never overwrites one."""
     try:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -355,8 +351,8 @@ def _axes(
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
     ]
-    why = "which seems to name a unit: its cells would publish who is in the records."
-    lines += [f"  # No axis: {comment_text(column.name)}, {why}" for column in ids]
+    reason = "which seems to name a unit: its cells would publish who is in the records."
+    lines += [f"  # No axis: {comment_text(column.name)}, {reason}" for column in ids]
     if any(column.kind == "number" for column in others):
         lines.append('  # A number that is a code takes `values: ["1", "2", …]` instead of start, stop and width.')
     if layout is not None and layout.delimiter:
@@ -419,28 +415,28 @@ def _format_of_dates(column: Column) -> str:
 
 def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
     """The columns that a spec can use, and the reasons why it cannot use the others."""
-    usable, odd, names = list[Column](), list[str](), set[str]()
+    usable, problems, names = list[Column](), list[str](), set[str]()
     for number, column in enumerate(columns):
         name = comment_text(column.name)
         if number >= MOST_COLUMNS:
-            odd.append(f"columns after the first {MOST_COLUMNS}")
+            problems.append(f"columns after the first {MOST_COLUMNS}")
             break
         try:
             fields.text(column.name)
         except ValueError as error:
-            odd.append(f"column {name}, whose name {error}")
+            problems.append(f"column {name}, whose name {error}")
             continue
         if TEMPLATE.search(column.name):
-            odd.append(f"column {name}, whose name holds a template sign")
+            problems.append(f"column {name}, whose name holds a template sign")
         elif column.name.lower() in names:
-            odd.append(f"column {name}, because another column has that name")
+            problems.append(f"column {name}, because another column has that name")
         elif column.kind == "useless":
             mend = "; write micro- or nanoseconds" if column.type.startswith("timestamp") else ""
-            odd.append(f"column {name}, whose type {comment_text(column.type)} serves no axis and no period{mend}")
+            problems.append(f"column {name}, whose type {comment_text(column.type)} serves no axis and no period{mend}")
         else:
             usable.append(column)
         names.add(column.name.lower())
-    return usable, odd
+    return usable, problems
 
 
 def _is_date(column: Column, layout: Layout | None) -> bool:

@@ -25,10 +25,10 @@ def rows_for_quality(spec: ReleaseSpec) -> int | None:
 
 def say_quality(spec: ReleaseSpec, per: str) -> str:
     """From how many rows on the quality table tells something, in words; empty without one."""
-    needed = rows_for_quality(spec)
-    if needed is None:
+    rows_needed = rows_for_quality(spec)
+    if rows_needed is None:
         return ""
-    fewer = f"where a {per} holds fewer than {needed:,} rows, and little below {2 * needed:,}"
+    fewer = f"where a {per} holds fewer than {rows_needed:,} rows, and little below {2 * rows_needed:,}"
     return f"tells nothing of {bought_for(spec)} {fewer}"
 
 
@@ -40,10 +40,10 @@ def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
     bought = spec.with_usual_quality()
     assert bought.quality is not None
     field = f"`quality: {{share: {bought.quality.share}, rows: {bought.quality.rows}}}`"
-    needed = rows_for_quality(bought)
+    rows_needed = rows_for_quality(bought)
     return [
-        f"{field} would tell {bought_for(bought)} where a {per} holds {needed:,} rows or more; with fewer, do without "
-        "it."
+        f"{field} would tell {bought_for(bought)} where a {per} holds {rows_needed:,} rows or more; with fewer, do "
+        "without it."
     ]
 
 
@@ -54,11 +54,11 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
         rows: of a period; enough for its average cell not to be poor, or as many as are expected.
         expected: whether so many are expected; else only the office knows how many a period holds, and decides by that.
     """
-    needed = rows_for_quality(spec)
-    if spec.quality is None or needed is None or needed <= rows:
+    rows_needed = rows_for_quality(spec)
+    if spec.quality is None or rows_needed is None or rows_needed <= rows:
         return []
     # Widths fall as the share grows; hundredths are enough. Up to twice the rows needed, a table tells little.
-    share = Fraction(math.ceil(100 * spec.quality.share * 2 * needed / max(1, rows)), 100)
+    share = Fraction(math.ceil(100 * spec.quality.share * 2 * rows_needed / max(1, rows)), 100)
     fewer = spec.max_rows_per_unit + 1 < spec.quality.rows
     ways = [f"take a share of {as_text(share)}"] if share <= MOST_SHARE else []
     ways += ["fewer `rows`"] if fewer else []
@@ -66,12 +66,12 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
     mend = f"{' and '.join(ways)}, or {leave}" if share <= MOST_SHARE else leave
     if not expected:
         return [
-            f"Keep `quality` if a {per} holds {needed:,} rows or more. With fewer its table cannot tell "
+            f"Keep `quality` if a {per} holds {rows_needed:,} rows or more. With fewer its table cannot tell "
             f"{bought_for(spec)}, though {rows:,} are enough for the average cell: for so many, {mend}."
         ]
     return [
-        f"The share of `quality` buys nothing where a {per} holds {rows:,} rows: below {needed:,} its table cannot "
-        f"tell {bought_for(spec)}. {mend[0].upper()}{mend[1:]}."
+        f"The share of `quality` buys nothing where a {per} holds {rows:,} rows: below {rows_needed:,} its table "
+        f"cannot tell {bought_for(spec)}. {mend[0].upper()}{mend[1:]}."
     ]
 
 

@@ -50,7 +50,6 @@ class FamilyForecast:
 
     Attributes:
         errors: by epsilon, largest first: the standard error of a cell of each table, in rows.
-        measured: number of marginals that are measured.
         records: expected in a period.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
         quality: what to know of the quality table, a sentence each.
@@ -159,16 +158,16 @@ def forecast_family(
     for name in targets:
         if name not in family.names:
             raise unknown_table(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
-    wanted = {name: every for name in family.names if every is not None} | dict(targets)
-    chosen = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
-    moved = _moved(spec)
+    target_errors = {name: every for name in family.names if every is not None} | dict(targets)
+    epsilons_shown = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
+    sensitivity = _moved(spec)
     return FamilyForecast(
-        {epsilon: _errors(family, moved, epsilon) for epsilon in chosen},
+        {epsilon: _errors(family, sensitivity, epsilon) for epsilon in epsilons_shown},
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
         len(shares_for(family).marginals),
-        wanted,
+        target_errors,
         records,
-        _enough(family, moved, wanted) if wanted else None,
+        _enough(family, sensitivity, target_errors) if target_errors else None,
         tuple(notes_on_quality(spec, records)),
     )
 
@@ -191,13 +190,13 @@ def _moved(spec: ReleaseSpec) -> Fraction:
     return spec.sensitivity * spec.epsilon / spec.mechanism_epsilon
 
 
-def _errors(family: Family, moved: Fraction, epsilon: Fraction) -> dict[str, float]:
+def _errors(family: Family, sensitivity: Fraction, epsilon: Fraction) -> dict[str, float]:
     """The standard error of a cell of each table; at one of several levels, the root of the mean variance."""
     shares = shares_for(family)
     law = law_of(
         family,
         {
-            axes: noise_law(moved / (epsilon * part)).variance
+            axes: noise_law(sensitivity / (epsilon * part)).variance
             for axes, part in zip(shares.marginals, shares.parts, strict=True)
         },
     )
@@ -207,14 +206,15 @@ def _errors(family: Family, moved: Fraction, epsilon: Fraction) -> dict[str, flo
     }
 
 
-def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Enough:
+def _enough(family: Family, sensitivity: Fraction, target_errors: Mapping[str, float]) -> Enough:
     """The smallest epsilon that reaches wanted errors, in steps of a thousandth, and its weights.
 
     Weights begin at one over the squared target, and grow where a table is farther from its target than others. They
     have two digits, and no table's is less than a hundredth of the largest.
     """
     weights = {
-        name: wanted.get(name, math.inf) ** -2 or LEAST_WEIGHT * min(wanted.values()) ** -2 for name in family.names
+        name: target_errors.get(name, math.inf) ** -2 or LEAST_WEIGHT * min(target_errors.values()) ** -2
+        for name in family.names
     }
     best: Enough | None = None
     for _ in range(_ROUNDS):
@@ -222,22 +222,24 @@ def _enough(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Eno
         # As a person would write them into the spec.
         weights = {name: float(f"{max(LEAST_WEIGHT, weight / most):.2g}") for name, weight in weights.items()}
         tried = replace(family, weights=tuple(weights.values()))
-        epsilon = _smallest(tried, moved, wanted)
-        errors = _errors(tried, moved, epsilon or LARGEST_EPSILON)
+        epsilon = _smallest(tried, sensitivity, target_errors)
+        errors = _errors(tried, sensitivity, epsilon or LARGEST_EPSILON)
         if epsilon is not None and (best is None or epsilon < best.epsilon):
             best = Enough(epsilon, dict(weights), errors)
-        weights = {name: weight * (errors[name] / wanted.get(name, math.inf) or 1) for name, weight in weights.items()}
+        weights = {
+            name: weight * (errors[name] / target_errors.get(name, math.inf) or 1) for name, weight in weights.items()
+        }
     if best is None:
         raise unknown_table(f"no epsilon up to {LARGEST_EPSILON} reaches all targets; ask for larger errors")
     return best
 
 
-def _smallest(family: Family, moved: Fraction, wanted: Mapping[str, float]) -> Fraction | None:
+def _smallest(family: Family, sensitivity: Fraction, target_errors: Mapping[str, float]) -> Fraction | None:
     """The smallest epsilon that reaches wanted errors, by bisection; None if the largest one does not."""
 
     def reaches(epsilon: Fraction) -> bool:
-        errors = _errors(family, moved, epsilon)
-        return all(errors[name] <= error for name, error in wanted.items())
+        errors = _errors(family, sensitivity, epsilon)
+        return all(errors[name] <= error for name, error in target_errors.items())
 
     if not reaches(LARGEST_EPSILON):
         return None

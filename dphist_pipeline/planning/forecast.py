@@ -96,12 +96,12 @@ class ForecastPlan:
 
     def run(self, progress: Callable[[str], None] = lambda step: None) -> Forecast:
         """Computes errors of all mechanisms at one epsilon, and of the spec's own and the best ones at others."""
-        here = [self.forecaster.expected(contender, self.epsilon, progress) for contender in self.contenders]
-        best = self._best(here)
+        results = [self.forecaster.expected(contender, self.epsilon, progress) for contender in self.contenders]
+        best = self._best(results)
         expected: list[Expected] = []
         for epsilon in self.epsilons:
             if epsilon == self.epsilon:
-                expected += here
+                expected += results
             else:
                 expected += [self.forecaster.expected(one, epsilon, progress) for one in best]
         costs = []
@@ -109,12 +109,12 @@ class ForecastPlan:
             costs = [least_epsilon(self.forecaster, one, self.target, progress) for one in best]
         return Forecast(self, tuple(expected), tuple(costs), tuple(one.written for one in best))
 
-    def _best(self, here: Sequence[Expected]) -> list[Contender]:
+    def _best(self, expected: Sequence[Expected]) -> list[Contender]:
         """The spec's own mechanism, then those that rank first for the workloads that were named, else for all."""
         workloads = [size for size in self.decided_by if isinstance(size, str)]
-        ranks = self.forecaster.ranks(here, workloads or self.decided_by, self.epsilon)
-        others = sorted(range(1, len(here)), key=lambda place: ranks[place])[: self.shown - 1]
-        return [self.contenders[place] for place in (0, *sorted(others))]
+        ranks = self.forecaster.ranks(expected, workloads or self.decided_by, self.epsilon)
+        places = sorted(range(1, len(expected)), key=lambda place: ranks[place])[: self.shown - 1]
+        return [self.contenders[place] for place in (0, *sorted(places))]
 
     @property
     def decided_by(self) -> list[int | str]:
@@ -210,11 +210,11 @@ class Forecast:
 
     def _says_little(self) -> list[str]:
         """Where the spec's own mechanism, or every one, is hardly nearer than a table of equal cells."""
-        here = [expected for expected in self.found if expected.epsilon == self.plan.epsilon]
-        dull = [self.plan.forecaster.says_little(one) for one in here]
+        at_epsilon = [expected for expected in self.found if expected.epsilon == self.plan.epsilon]
+        dull = [self.plan.forecaster.says_little(one) for one in at_epsilon]
         if not dull[0]:
             return []
-        who = "no mechanism is" if all(dull) and len(dull) > 1 else f"{here[0].mechanism} is not"
+        who = "no mechanism is" if all(dull) and len(dull) > 1 else f"{at_epsilon[0].mechanism} is not"
         return [
             f"Of single cells, {who} clearly nearer than a table that holds the same in every cell, at epsilon "
             f"{float(self.plan.epsilon):g}: declare fewer cells, or longer periods."
@@ -230,10 +230,10 @@ class Forecast:
         heads = ["all cells" if size == whole else f"{size:,}" if isinstance(size, int) else size for size in sizes]
         tables: list[Table] = []
         for epsilon in plan.epsilons:
-            here = (
+            at_epsilon = (
                 expected for expected in self.found if expected.epsilon == epsilon and expected.mechanism in self.shown
             )
-            rows = [self._row(one, sizes, decimals) for one in here]
+            rows = [self._row(one, sizes, decimals) for one in at_epsilon]
             mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
             title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
             tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±", "poor"], rows))
@@ -316,19 +316,19 @@ class Forecast:
         """
         if len(self.plan.contenders) == 1:
             return []
-        here = [expected for expected in self.found if expected.epsilon == self.plan.epsilon]
+        at_epsilon = [expected for expected in self.found if expected.epsilon == self.plan.epsilon]
         recommendations = []
         for question in self.plan.decided_by:
-            best = min(here, key=lambda one: one.between(question)[1])
+            best = min(at_epsilon, key=lambda one: one.between(question)[1])
             most = best.between(question)[1]
-            alike = [one.mechanism for one in here if one is not best and one.between(question)[0] <= most]
+            mechanisms = [one.mechanism for one in at_epsilon if one is not best and one.between(question)[0] <= most]
             recommendations.append(
                 {
                     "epsilon": float(self.plan.epsilon),
                     "questions": _called(question),
                     "mechanism": best.mechanism,
                     "rmse": best.between(question)[1],
-                    "alike": alike,
+                    "alike": mechanisms,
                 }
             )
         return recommendations
@@ -398,7 +398,7 @@ def prepare(
         assumed = records is None
         counts = declared_shapes(shape, records or RECORDS)
     times = repeat or enough_repeats(spec.domain.cells, len(counts))
-    questions_asked = [questions_of(written, shape) for written in dict.fromkeys(workloads)]
+    questions_asked = [questions_of(workload, shape) for workload in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *questions_asked], counts, times, counted)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
     runway = AccountRunway.of(spec, store)
@@ -457,14 +457,15 @@ def _called(question: int | str) -> str:
 
 def _recommendation(one: Mapping[str, Any]) -> str:
     """Which mechanism is the best one for some questions, or that counts decide it, in a sentence."""
-    where, error = f"{one['questions']}, epsilon {one['epsilon']:g}", short(one["rmse"])
+    title, error = f"{one['questions']}, epsilon {one['epsilon']:g}", short(one["rmse"])
     if not one["alike"]:
-        return f"Least error of {where}: {one['mechanism']}, {error}."
-    others = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
+        return f"Least error of {title}: {one['mechanism']}, {error}."
+    mechanisms = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
     more = f" and {len(one['alike']) - BEST} more" if len(one["alike"]) > BEST else ""
     return (
-        f"Least error of {where}: these counts do not tell which mechanism is the best. On them the error of "
-        f"{one['mechanism']} is at most about {error}; that of {', '.join(others)}{more} may be as small, or smaller."
+        f"Least error of {title}: these counts do not tell which mechanism is the best. On them the error of "
+        f"{one['mechanism']} is at most about {error}; that of {', '.join(mechanisms)}{more} may be as small, or "
+        "smaller."
     )
 
 

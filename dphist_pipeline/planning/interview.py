@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +22,6 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.languages.texts import LANGUAGES
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.planning import _interview_texts as texts
-from dphist_pipeline.planning._date_forms import formats_meant
 from dphist_pipeline.planning._public_lists import IN_WORDS, LISTS, USUAL_NAMES, list_for, list_near
 from dphist_pipeline.planning.columns import Column, Layout
 from dphist_pipeline.planning.drafting import as_words, comment_text, name_field, outcome_of, roles_of, source_lines
@@ -35,7 +35,7 @@ from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import parse_epsilon
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.spec.sources import EVERY_ROW
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 from dphist_pipeline.tidying import STEPS
 
 NONE, LEFT_OUT, EXACT, TIDY, BACK, UNKNOWN = "none", "-", "exact", "tidy", "back", "unknown"
@@ -58,6 +58,15 @@ _RUNNING = re.compile(
     r"(^|_)(nr|no|nummer|number|num|lfd|lfdnr|lfdn|seq|sequence|index|zeile|row|barcode|signatur)(_|$)"
 )
 
+# A date as people write it, or its pattern: the signs of a format by the texts that may stand for them.
+_DATE = re.compile(r"([A-Za-z]+|\d+)([./-])([A-Za-z]+|\d+)\2([A-Za-z]+|\d+)", re.ASCII)
+_DATE_PARTS = {
+    "%Y": re.compile(r"[yja]{4}|\d{4}", re.I),
+    "%m": re.compile(r"m{1,2}|0?[1-9]|1[0-2]", re.I),
+    "%d": re.compile(r"[dtjg]{1,2}|0?[1-9]|[12]\d|3[01]", re.I),
+}
+_DATE_ORDERS = ("%d%m%Y", "%Y%m%d", "%m%d%Y")
+
 Answers = Mapping[str, object]
 Talk = Generator["Question", str, None]
 # The mechanism that is written as on a command line, with its settings.
@@ -71,14 +80,14 @@ class Question:
     Attributes:
         because: lines on why, with a rule of thumb, and on what an answer means.
         default: what an empty answer stands for; empty where an answer is needed.
-        said: what follows from the answers so far, a line each.
+        remarks: what follows from the answers so far, a line each.
         problem: why the last answer was not taken; empty at first.
     """
 
     asks: str
     because: tuple[str, ...]
     default: str = ""
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -122,8 +131,8 @@ def interview(
             # The same answers make the same questions again.
             answers, talk = answers[:-1], start()
             question = next(talk)
-            for earlier in answers:
-                question = talk.send(earlier)
+            for earlier_answer in answers:
+                question = talk.send(earlier_answer)
             continue
         try:
             question = talk.send(answer)
@@ -157,7 +166,7 @@ class _Interview:
     layout: Layout
     advise: Advise
     answers: dict[str, object] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     serving: Serving | None = None
 
     def __post_init__(self) -> None:
@@ -187,10 +196,10 @@ class _Interview:
             return {"privacy_unit": names[0] if len(names) == 1 else names}
 
         yield from self._ask(question, read)
-        self.said.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
+        self.remarks.append(f"Protected: {texts.unit_in_words(self.answers['privacy_unit'])}.")
         doubt = unit_doubt(list(map(str, self._units)), [column.name for column in self.usable])
         if doubt:
-            self.said.append(f"! {doubt} `back` goes to the question again.")
+            self.remarks.append(f"! {doubt} `back` goes to the question again.")
 
     def ask_period(self) -> Talk:
         dates = [column for column in self.roles.dates if column.name not in self._units]
@@ -216,8 +225,8 @@ class _Interview:
         if column.kind == "date":
             return
         # No default: a wrong one leaves every row out, and the period is paid for.
-        why = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
-        question = Question(f"How are dates written in {comment_text(column.name)}?", why)
+        explanation = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
+        question = Question(f"How are dates written in {comment_text(column.name)}?", explanation)
         yield from self._ask(question, _date_format)
 
     def ask_axes(self) -> Talk:
@@ -226,7 +235,7 @@ class _Interview:
             for column in columns:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
-                self.said.append("No axis is left: a table needs at least one.")
+                self.remarks.append("No axis is left: a table needs at least one.")
         if self.layout.delimiter == ";" and not self.layout.says_encoding:
             yield from self._ask(
                 Question(texts.ENCODING, texts.WHY_ENCODING, UTF_8), lambda answer: {"csv_encoding": answer}
@@ -235,9 +244,9 @@ class _Interview:
             yield from self._ask(
                 Question(texts.DECIMALS, texts.WHY_DECIMALS), lambda answer: {"decimal_comma": _is_yes(answer)}
             )
-        axes = self._spec({}).domain.axes
-        shape = " × ".join(f"{axis.name} ({axis.size:,})" for axis in axes)
-        self.said.append(f"Cells: {self._spec({}).domain.cells:,} = {shape}, each published, also where it is empty.")
+        domain = self._spec({}).domain
+        shape = " × ".join(f"{axis.name} ({axis.size:,})" for axis in domain.axes)
+        self.remarks.append(f"Cells: {domain.cells:,} = {shape}, each published, also where it is empty.")
 
     def _ask_columns(self) -> Generator[Question, str, list[Column]]:
         used = {*self._units, self.answers.get("period_column")}
@@ -250,31 +259,31 @@ class _Interview:
         question = Question(
             texts.COLUMNS, (f"columns: {columns}", *texts.WHY_COLUMNS), ", ".join(map(self._number_of, likely))
         )
-        chosen: list[Column] = []
+        columns_chosen: list[Column] = []
 
         def read(answer: str) -> Answers:
-            chosen[:] = self._columns(answer, free)
+            columns_chosen[:] = self._columns(answer, free)
             return {}
 
         yield from self._ask(question, read)
-        return chosen
+        return columns_chosen
 
     def _ask_axis(self, column: Column) -> Talk:
         fitting, near = list_for(as_words(column), column.kind, bool(column.type)), list_near(as_words(column))
         offered = (f"`{name}` {IN_WORDS[name]}" for name in LISTS)
         forms = texts.NUMBERS_FIRST if column.kind == "number" or near == "ages" else texts.TEXTS_FIRST
-        because: tuple[str, ...] = (texts.WHY_AXIS, *forms, f"  public lists: {'; '.join(offered)}")
+        explanation: tuple[str, ...] = (texts.WHY_AXIS, *forms, f"  public lists: {'; '.join(offered)}")
         if near and not fitting:
-            because = (*because, texts.list_may_fit(near, IN_WORDS[near]))
+            explanation = (*explanation, texts.list_may_fit(near, IN_WORDS[near]))
 
         def read(answer: str) -> Answers:
             if answer == LEFT_OUT:
                 return {}
             return {"axes": [*self._axes, self._named(column, _axis(answer, column), answer)]}
 
-        before = len(self._axes)
-        yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", because, fitting), read)
-        if len(self._axes) > before:
+        axes_before = len(self._axes)
+        yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", explanation, fitting), read)
+        if len(self._axes) > axes_before:
             yield from self._ask_bands(column)
             yield from self._ask_name(column)
 
@@ -302,8 +311,10 @@ class _Interview:
         *axes, axis = self._axes
         if name_field(column.name) != [f"name: {fields.OPEN}"] or "name" not in axis:
             return
-        why = texts.why_name(comment_text(column.name))
-        question = Question(f"What is {comment_text(column.name)} called in published files?", why, axis["name"])
+        explanation = texts.why_name(comment_text(column.name))
+        question = Question(
+            f"What is {comment_text(column.name)} called in published files?", explanation, axis["name"]
+        )
         yield from self._ask(question, lambda answer: {"axes": [*axes, {**axis, "name": answer}]})
 
     def ask_outcome(self) -> Talk:
@@ -333,11 +344,11 @@ class _Interview:
         question = Question(texts.OUTCOME, (f"axes: {axis_names}", *texts.WHY_OUTCOME), default)
         yield from self._ask(question, read)
 
-    def ask_mechanism(self, written: str) -> Talk:
-        if written:
-            wrong = self._problems(answered := self._mechanism(written))
-            if wrong:
-                raise texts.mechanism_refused(written, wrong)
+    def ask_mechanism(self, mechanism: str) -> Talk:
+        if mechanism:
+            problems = self._problems(answered := self._mechanism(mechanism))
+            if problems:
+                raise texts.mechanism_refused(mechanism, problems)
             self.answers |= answered
             return
         axes = len(self._spec({}).domain.shape)
@@ -351,7 +362,7 @@ class _Interview:
 
         yield from self._ask(Question(texts.SERVES, texts.WHY_SERVES, "cells"), read)
         self.serving = serving[0]
-        self.said.append(f"Mechanism: `{self.serving.written}`. {self.serving.because}.")
+        self.remarks.append(f"Mechanism: `{self.serving.written}`. {self.serving.because}.")
 
     def ask_cap(self) -> Talk:
         if self.answers["privacy_unit"] == EVERY_ROW:
@@ -367,8 +378,13 @@ class _Interview:
             }
 
         means = "; ".join(f"{cap}: ± {_within(parse_epsilon(USUAL_EPSILON), cap):,}" for cap in TRIED_CAPS)
-        because = (*texts.WHY_CAP, f"At epsilon {USUAL_EPSILON}, a cell is told within (95 %, by plain noise) {means}")
-        yield from self._ask(Question(f"How many rows of one unit count{self._each}?", because, str(USUAL_CAP)), read)
+        explanation = (
+            *texts.WHY_CAP,
+            f"At epsilon {USUAL_EPSILON}, a cell is told within (95 %, by plain noise) {means}",
+        )
+        yield from self._ask(
+            Question(f"How many rows of one unit count{self._each}?", explanation, str(USUAL_CAP)), read
+        )
 
     def ask_account(self) -> Talk:
         yield from self._ask(
@@ -383,7 +399,7 @@ class _Interview:
             f"{odds(one)}{self._year(one)}"
             for one in tried
         )
-        because = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
+        explanation = (*texts.WHY_EPSILON, "What it means, by plain noise in 95 of 100 cells:", *means)
 
         def read(answer: str) -> Answers:
             parse_epsilon(answer)
@@ -391,14 +407,14 @@ class _Interview:
 
         asks = f"How much epsilon{self._each or ' for the table'}?"
         default = WEEKLY_EPSILON if self.answers["period"] == "week" else USUAL_EPSILON
-        yield from self._ask(Question(asks, because, default), read)
+        yield from self._ask(Question(asks, explanation, default), read)
 
     def ask_rows(self) -> Talk:
         """Whether a quality table is bought, by the rule of `check`: of few rows it tells nothing."""
         per = "release" if self.answers["period"] == NONE else str(self.answers["period"])
         spec = self._spec({})
         assert spec.quality is not None
-        needed, bought = rows_for_quality(spec), [True]
+        rows_needed, bought = rows_for_quality(spec), [True]
 
         def read(answer: str) -> Answers:
             if answer == UNKNOWN:
@@ -411,11 +427,11 @@ class _Interview:
             return {}
 
         yield from self._ask(
-            Question(texts.rows_asked(per), texts.why_rows(needed or 0, bought_for(spec), per), UNKNOWN), read
+            Question(texts.rows_asked(per), texts.why_rows(rows_needed or 0, bought_for(spec), per), UNKNOWN), read
         )
         if not bought[0]:
             del self.answers["quality"]
-            self.said.append(texts.without_quality(needed or 0, per))
+            self.remarks.append(texts.without_quality(rows_needed or 0, per))
 
     def ask_spellings(self) -> Talk:
         for place, axis in enumerate(self._axes):
@@ -463,36 +479,36 @@ class _Interview:
         """The spec that the answers make."""
         spec = self._spec({})
         text = texts.spec_text(self.release, self.layout.file.name, self.answers, told(spec), self.serving)
-        written = ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(self.output))
-        assert written.digest == spec.digest, "the text says what was answered"
+        checked_spec = ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(self.output))
+        assert checked_spec.digest == spec.digest, "the text says what was answered"
         total = spec.epsilon * AccountRunway.MOST_IN_A_YEAR.get(spec.period, 1)
         return Decided(text, spec, total, tuple(map(texts.other_in_words, spec.domain.axes)))
 
     def _ask(self, question: Question, read: Callable[[str], Answers]) -> Talk:
         """Asks until an answer is one that `check` would take."""
-        question = replace(question, said=tuple(self.said))
-        self.said.clear()
+        question = replace(question, remarks=tuple(self.remarks))
+        self.remarks.clear()
         while True:
             answer = (yield question).strip() or question.default
-            wrong = "needs an answer"
+            problem = "needs an answer"
             if answer:
                 try:
                     value = read(answer)
-                    wrong = self._problems(value)
+                    problem = self._problems(value)
                 except (ValueError, DphistError, csv.Error) as error:
-                    wrong = str(error)
-            if not wrong:
+                    problem = str(error)
+            if not problem:
                 self.answers |= value
                 return
-            question = replace(question, said=(), problem=wrong)
+            question = replace(question, remarks=(), problem=problem)
 
     def _problems(self, answer: Answers) -> str:
         """What `check` would say of an answer beside those that were taken; empty if it takes it."""
         try:
             self._spec(answer)
         except SpecError as error:
-            wrong = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
-            return "; ".join(wrong[:MOST_PROBLEMS])
+            problems = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
+            return "; ".join(problems[:MOST_PROBLEMS])
         return ""
 
     def _spec(self, answer: Answers) -> ReleaseSpec:
@@ -504,8 +520,8 @@ class _Interview:
         stand_ins |= {"account": "account", "mechanism": "geometric", "axes": [{"column": "x", "values": ["a"]}]}
         return ReleaseSpec.of_fields({**stand_ins, **self.answers, **answer}, folder_of_spec(self.output))
 
-    def _mechanism(self, written: str) -> dict[str, object]:
-        name, settings = self.advise(written)
+    def _mechanism(self, mechanism: str) -> dict[str, object]:
+        name, settings = self.advise(mechanism)
         values: dict[str, object] = {"mechanism": name, "settings": settings} if settings else {"mechanism": name}
         return values | ({"tables": {"all": min(2, len(self._axis_columns))}} if name == "tables" else {})
 
@@ -519,9 +535,9 @@ class _Interview:
         """The field `name` of an axis, where the column's own name cannot be published or is taken."""
         lines = name_field(column.name)
         name = lines[0].removeprefix("name: ") if lines else column.name
-        plain = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
+        suggestion = fields.suggestion(f"{column.name}_value") or f"axis_{self._number_of(column)}"
         name = (
-            USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), plain)
+            USUAL_NAMES.get(answer) or USUAL_NAMES.get(list_near(as_words(column)), suggestion)
             if name == fields.OPEN
             else name
         )
@@ -603,7 +619,7 @@ def _is_yes(answer: str) -> bool:
 
 
 def _date_format(answer: str) -> Answers:
-    formats = formats_meant(answer)
+    formats = _formats_meant(answer)
     if formats:
         raise ValueError(f"did you mean {' or '.join(formats)}? %d is the day, %m the month, %Y the year")
     return {"period_format": answer}
@@ -647,3 +663,19 @@ def _is_day(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def _formats_meant(written: str) -> list[str]:
+    """The formats that a date such as 14.09.2026, or a pattern such as TT.MM.JJJJ, may mean; the likeliest first."""
+    parts = _DATE.fullmatch(written.strip())
+    if parts is None:
+        return []
+    sign, texts = parts[2], (parts[1], parts[3], parts[4])
+    formats = []
+    for order in permutations(_DATE_PARTS):
+        if "".join(order) in _DATE_ORDERS and all(
+            _DATE_PARTS[part].fullmatch(text) for part, text in zip(order, texts, strict=True)
+        ):
+            formats.append(sign.join(order))
+    formats.sort(key=lambda format_: _DATE_ORDERS.index(format_.replace(sign, "")))
+    return [ISO if format_ == "%Y-%m-%d" else format_ for format_ in formats]

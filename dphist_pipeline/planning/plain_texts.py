@@ -64,7 +64,7 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
 def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
     """What the texts say, as JSON values."""
     row = spec.privacy_unit == "row"
-    known: dict[str, Any] = {
+    facts_of_spec: dict[str, Any] = {
         "release": spec.release,
         "title": spec.title or spec.release,
         "unit": "record" if row else spec.unit_label or spec.privacy_unit,
@@ -83,7 +83,7 @@ def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
         "quality": spec.quality is not None,
         "account": spec.account,
     }
-    return known | dict(_over_time(spec, store))
+    return facts_of_spec | dict(_over_time(spec, store))
 
 
 def _over_time(spec: ReleaseSpec, store: Path | None) -> Iterator[tuple[str, str | None]]:
@@ -91,9 +91,9 @@ def _over_time(spec: ReleaseSpec, store: Path | None) -> Iterator[tuple[str, str
     statement = AccountRunway.statement(spec, store)
     total = None if isinstance(statement, str) else statement.total
     year = spec.epsilon * AccountRunway.MOST_IN_A_YEAR.get(spec.period, 0)
-    paid = year > 0 and (total is None or year <= total)
-    yield "odds_in_a_year", odds(year) if paid else None
-    yield "epsilon_in_a_year", as_text(year) if paid else None
+    is_paid = year > 0 and (total is None or year <= total)
+    yield "odds_in_a_year", odds(year) if is_paid else None
+    yield "epsilon_in_a_year", as_text(year) if is_paid else None
     yield "odds_in_all", None if total is None else odds(total)
     yield "total", None if total is None else as_text(total)
     yield "renews", None if isinstance(statement, str) else statement.account.renews
@@ -119,8 +119,8 @@ def _in_markdown(value: Any, in_code: bool) -> Any:
         return [_in_markdown(one, in_code) for one in value]
     if not isinstance(value, str):
         return value
-    plain = visible(value).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
-    return plain if in_code else plain.translate(_MARKS)
+    text = visible(value).replace("\n", " ").replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    return text if in_code else text.translate(_MARKS)
 
 
 _IN_CODE = ("account", "column")

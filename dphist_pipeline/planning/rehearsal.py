@@ -57,8 +57,6 @@ class Rehearsal:
     """The result of a rehearsal.
 
     Attributes:
-        records: number of invented records in all periods.
-        cells: number of cells of the declared grid.
         seconds: duration by step, in order.
         folder: of the publication, below a store's public folder.
         files: bytes by name of file below the public folder.
@@ -128,12 +126,12 @@ def _rehearsed(
     if version is not None:
         ledger.allow(EVERYWHERE, {"version": {"name": version}}, Operator.load(), "these records are invented")
     step("asking the ledger")
-    published = release.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
+    publication = release.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
     step("answering")
-    published = published.first_table
-    answers = list(_answers(published))
+    publication = publication.first_table
+    answers = list(_answers(publication))
     ends = [start for _, start in steps[1:]] + [time.perf_counter()]
-    table = pq.ParquetFile(published.path / "histogram.parquet").read()
+    table = pq.ParquetFile(publication.path / "histogram.parquet").read()
     first_rows = table.slice(0, FIRST_ROWS).to_pydict()
     files = sorted(path for path in store.public.rglob("*") if path.is_file())
     return Rehearsal(
@@ -141,7 +139,7 @@ def _rehearsed(
         records=rows,
         cells=spec.cells,
         seconds={name: end - start for (name, start), end in zip(steps, ends, strict=True)},
-        folder=str(published.path.relative_to(store.public)),
+        folder=str(publication.path.relative_to(store.public)),
         files={str(path.relative_to(store.public)): path.stat().st_size for path in files},
         columns={field.name: str(field.type) for field in table.schema},
         first_rows={
@@ -174,7 +172,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 @contextmanager
 def _separate_environment(folder: Path) -> Iterator[None]:
     """Replaces the ledger, the operator's key and the witness that the environment may name."""
-    before = dict(os.environ)
+    environment = dict(os.environ)
     os.environ.pop(OWN_LEDGER, None)
     os.environ |= {WITNESS: str(folder / "witness.sqlite"), KEY: str(folder / "operator.key")}
     try:
@@ -182,8 +180,8 @@ def _separate_environment(folder: Path) -> Iterator[None]:
     finally:
         for name in (OWN_LEDGER, WITNESS, KEY):
             os.environ.pop(name, None)
-            if name in before:
-                os.environ[name] = before[name]
+            if name in environment:
+                os.environ[name] = environment[name]
 
 
 def _release_time(spec: ReleaseSpec, period: Period) -> datetime:
@@ -195,19 +193,19 @@ def _release_time(spec: ReleaseSpec, period: Period) -> datetime:
     return max(now, ready)
 
 
-def _answers(published: Release) -> Iterator[dict[str, Any]]:
+def _answers(publication: Release) -> Iterator[dict[str, Any]]:
     """The counts of the whole table, and of the first category or bin of its first axis."""
-    axis = domain_of(published.audit["axes"]).axes[0]
+    axis = domain_of(publication.audit["axes"]).axes[0]
     questions: list[tuple[str, dict[str, Any]]] = [("all cells", {})]
     if isinstance(axis, CategoricalAxis):
         questions.append((f"{axis.name} = {axis.values[0]}", {axis.name: axis.values[0]}))
     else:
         ends = tuple(map(day_of, axis.edges[:2])) if isinstance(axis, CalendarAxis) else axis.edges[:2]
         questions.append((f"the first bin of {axis.name}", {axis.name: ends}))
-    for where, box in questions:
-        answer = published.answer(**box)
+    for description, box in questions:
+        answer = publication.answer(**box)
         low, high = (None, None) if answer.basis == "noise_only" else (answer.ci_lower, answer.ci_upper)
-        yield {"where": where, "estimate": answer.estimate, "ci_lower": low, "ci_upper": high}
+        yield {"where": description, "estimate": answer.estimate, "ci_lower": low, "ci_upper": high}
 
 
 def _remarks(spec: ReleaseSpec) -> Iterator[str]:
@@ -308,14 +306,14 @@ def _moments(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Gene
     if period.start is None or period.end is None:
         return [None] * rows
     start, end = period.start.replace(tzinfo=None), period.end.replace(tzinfo=None)
-    where = draws.random(rows) + draws.choice(
+    positions = draws.random(rows) + draws.choice(
         [-1, 0, 1], size=rows, p=[OUTSIDE_SHARE, 1 - 2 * OUTSIDE_SHARE, OUTSIDE_SHARE]
     )
-    moments = [start + timedelta(seconds=round((end - start).total_seconds() * place)) for place in where.tolist()]
+    moments = [start + timedelta(seconds=round((end - start).total_seconds() * place)) for place in positions.tolist()]
     empty = draws.random(rows) < NULL_SHARE
     pattern = spec.text_format
-    written: Values = [moment.strftime(pattern) for moment in moments] if pattern else [*moments]
-    return [None if lacks else value for value, lacks in zip(written, empty.tolist(), strict=True)]
+    times: Values = [moment.strftime(pattern) for moment in moments] if pattern else [*moments]
+    return [None if lacks else value for value, lacks in zip(times, empty.tolist(), strict=True)]
 
 
 def _unit_numbers(spec: ReleaseSpec, rows: int, draws: np.random.Generator) -> NDArray[np.int64]:
@@ -351,8 +349,11 @@ def _categories(texts: Sequence[str], cells: NDArray[np.int64], undeclared: NDAr
     stranger = "not declared"
     while stranger in texts:
         stranger += "_"
-    named: list[str | None] = [*texts, None]
-    return [stranger if odd else named[cell] for cell, odd in zip(cells.tolist(), undeclared.tolist(), strict=True)]
+    texts_and_other: list[str | None] = [*texts, None]
+    return [
+        stranger if is_undeclared else texts_and_other[cell]
+        for cell, is_undeclared in zip(cells.tolist(), undeclared.tolist(), strict=True)
+    ]
 
 
 def _numbers(

@@ -37,9 +37,9 @@ ROUGH = "rough "
 PEAK, BESIDE_PEAK, STEEPER = 0.9, 0.02, 10.0
 
 
-def stand_in_refused(named: str, problem: str) -> Refused:
+def stand_in_refused(source: str, problem: str) -> Refused:
     """The named counts cannot stand in for the records of a release."""
-    return Refused(f"stand-in {shortened(named, 300)}: {problem}", code="stand_in_refused")
+    return Refused(f"stand-in {shortened(source, 300)}: {problem}", code="stand_in_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +80,11 @@ def declared_shapes(shape: tuple[int, ...], records: int) -> dict[str, Numbers]:
     return {name: _rounded_to_total(weights, records).reshape(shape) for name, weights in shapes.items()}
 
 
-def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[str, Numbers]:
+def read_stand_in(source: str, spec: ReleaseSpec, public: Path | None) -> tuple[str, Numbers]:
     """Counts that stand in for the records of a release.
 
     Args:
-        named: a Parquet or CSV file of counts as `dphist compare` takes it, `synthetic:NAME`, or a published release.
+        source: a Parquet or CSV file of counts as `dphist compare` takes it, `synthetic:NAME`, or a published release.
         spec: its grid must have the same shape.
         public: the store's public folder; None if there is no store.
 
@@ -95,11 +95,11 @@ def read_stand_in(named: str, spec: ReleaseSpec, public: Path | None) -> tuple[s
         Refused: the counts have another shape, or are the release's own source; or the file holds no counts.
     """
     shape = spec.domain.shape
-    if named.startswith(SYNTHETIC) or ending_of(named) is not None:
-        _refuse_source(named, spec)
-        return f"public counts of {named}", _read_public_counts(named, shape)
-    publication = read_publication(named, public)
-    _refuse_other_grid(named, publication.counts.shape, shape)
+    if source.startswith(SYNTHETIC) or ending_of(source) is not None:
+        _refuse_source(source, spec)
+        return f"public counts of {source}", _read_public_counts(source, shape)
+    publication = read_publication(source, public)
+    _refuse_other_grid(source, publication.counts.shape, shape)
     return publication.about, publication.counts
 
 
@@ -119,9 +119,9 @@ def published_before(spec: ReleaseSpec, public: Path | None) -> EarlierPeriod | 
     return _of_related_release(spec, public) if public is not None else None
 
 
-def names_release(named: str) -> bool:
+def names_release(text: str) -> bool:
     """Whether a text names a release rather than a file of counts or a synthetic set."""
-    return re.fullmatch("[a-z][a-z0-9_]*", named) is not None
+    return re.fullmatch("[a-z][a-z0-9_]*", text) is not None
 
 
 def folder_if_any(store: Path | None) -> Path | None:
@@ -132,7 +132,7 @@ def folder_if_any(store: Path | None) -> Path | None:
         return None
 
 
-def read_publication(named: str, public: Path | None) -> EarlierPeriod:
+def read_publication(release: str, public: Path | None) -> EarlierPeriod:
     """The latest publication of a release. It is public already, so it costs nothing.
 
     Raises:
@@ -140,21 +140,21 @@ def read_publication(named: str, public: Path | None) -> EarlierPeriod:
         NotPublished: there is no such release.
     """
     if public is None:
-        raise stand_in_refused(named, "is no file ending in .parquet or .csv, and there is no store with releases")
+        raise stand_in_refused(release, "is no file ending in .parquet or .csv, and there is no store with releases")
     from dphist_pipeline.answering.published import latest_revision
 
-    folder = latest_revision(public, named, None)
+    folder = latest_revision(public, release, None)
     audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
     if "withdrawn" in audit:
-        raise stand_in_refused(named, f"its latest publication, period {audit['period']}, was withdrawn")
-    return _earlier(named, audit, _estimates(folder, audit))
+        raise stand_in_refused(release, f"its latest publication, period {audit['period']}, was withdrawn")
+    return _earlier(release, audit, _estimates(folder, audit))
 
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
     """The latest publication of a related release; see `published_before`."""
     axes = json.loads(json.dumps(spec.normalised()["axes"]))  # as an audit holds them
     related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
-    for named, folder in _latest_publications(public):
+    for release, folder in _latest_publications(public):
         try:
             audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
         except (OSError, ValueError):  # what cannot be read is no guess
@@ -162,15 +162,19 @@ def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None
         same = audit.get("account") == spec.account and audit.get("unit_columns") == [*spec.privacy_unit.columns]
         same &= isinstance(audit.get("axes"), list) and all(axis in audit["axes"] for axis in axes)
         if "withdrawn" not in audit and same and _lasts_as_long(audit, spec):
-            related.append((audit["cells"], named, folder, audit))
+            related.append((audit["cells"], release, folder, audit))
     if not related:
         return None
-    _, named, folder, audit = min(related, key=lambda one: one[:2])
+    _, release, folder, audit = min(related, key=lambda one: one[:2])
     own = [audit["axes"].index(axis) for axis in axes]
-    others = [place for place in range(len(audit["axes"])) if place not in own]
-    values = _estimates(folder, audit).transpose(own + others).sum(axis=tuple(range(len(own), len(own) + len(others))))
-    names = [str(axis.get("name", axis["column"])) for axis in (audit["axes"][place] for place in others)]
-    return _earlier(named, audit, values, names)
+    other_axes = [place for place in range(len(audit["axes"])) if place not in own]
+    values = (
+        _estimates(folder, audit)
+        .transpose(own + other_axes)
+        .sum(axis=tuple(range(len(own), len(own) + len(other_axes))))
+    )
+    names = [str(axis.get("name", axis["column"])) for axis in (audit["axes"][place] for place in other_axes)]
+    return _earlier(release, audit, values, names)
 
 
 def _latest_publications(public: Path) -> Iterator[tuple[str, Path]]:
@@ -196,12 +200,12 @@ def _estimates(folder: Path, audit: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def _earlier(
-    named: str, audit: Mapping[str, Any], values: NDArray[np.float64], summed: Sequence[str] = ()
+    release: str, audit: Mapping[str, Any], values: NDArray[np.float64], summed: Sequence[str] = ()
 ) -> EarlierPeriod:
     """Estimates, or sums of them over the axes that `summed` names, as counts."""
     over = f", summed over {', '.join(summed)}" if summed else ""
-    about = f"{named}, period {audit['period']}, as published (its own noise is in it){over}"
-    return EarlierPeriod(about, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
+    description = f"{release}, period {audit['period']}, as published (its own noise is in it){over}"
+    return EarlierPeriod(description, np.rint(values.clip(0, 2**40)).astype(np.int64), audit["sensitivity"] or 1)
 
 
 def _lasts_as_long(audit: Mapping[str, Any], spec: ReleaseSpec) -> bool:
@@ -225,35 +229,35 @@ def _falling(shape: tuple[int, ...], steepness: float) -> NDArray[np.float64]:
 
 def _rounded_to_total(weights: NDArray[np.float64], records: int) -> Numbers:
     """Whole numbers in proportion to the weights that sum to `records`; the largest remainders are rounded up."""
-    wanted = weights * (records / weights.sum())
-    whole: Numbers = np.floor(wanted).astype(np.int64)
+    shares = weights * (records / weights.sum())
+    whole: Numbers = np.floor(shares).astype(np.int64)
     rest = records - int(whole.sum())
-    whole[np.argsort(whole - wanted, kind="stable")[:rest]] += 1
+    whole[np.argsort(whole - shares, kind="stable")[:rest]] += 1
     return whole
 
 
-def _refuse_source(named: str, spec: ReleaseSpec) -> None:
+def _refuse_source(source: str, spec: ReleaseSpec) -> None:
     """Refuses a file of the release's own source, by its name; opens none."""
     own = glob.glob(spec.source_pattern, recursive=True)  # noqa: PTH207 - the pattern is absolute
-    if any(Path(named).exists() and Path(path).exists() and Path(path).samefile(named) for path in own):
-        raise stand_in_refused(named, "is the source of the release itself; name counts that are public")
+    if any(Path(source).exists() and Path(path).exists() and Path(path).samefile(source) for path in own):
+        raise stand_in_refused(source, "is the source of the release itself; name counts that are public")
 
 
-def _read_public_counts(named: str, shape: tuple[int, ...]) -> Numbers:
+def _read_public_counts(source: str, shape: tuple[int, ...]) -> Numbers:
     """Public counts; cells beyond the end of the file are empty."""
-    counts = read_counts(named)
-    if named.startswith(SYNTHETIC):
-        _refuse_other_grid(named, counts.shape, shape)
+    counts = read_counts(source)
+    if source.startswith(SYNTHETIC):
+        _refuse_other_grid(source, counts.shape, shape)
     if counts.ndim != len(shape):
         have, need = ("1 axis" if axes == 1 else f"{axes} axes" for axes in (counts.ndim, len(shape)))
-        raise stand_in_refused(named, f"has {have}; the spec has {need}")
+        raise stand_in_refused(source, f"has {have}; the spec has {need}")
     for number, (side, wanted) in enumerate(zip(counts.shape, shape, strict=True), 1):
         if side > wanted:
-            raise stand_in_refused(named, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
+            raise stand_in_refused(source, f"axis {number} has {side} cells or more; in the spec it has {wanted}")
     return np.pad(counts, [(0, wanted - side) for side, wanted in zip(counts.shape, shape, strict=True)])
 
 
-def _refuse_other_grid(named: str, other: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def _refuse_other_grid(source: str, other: tuple[int, ...], shape: tuple[int, ...]) -> None:
     if other != shape:
         sides, wanted = (" × ".join(map(str, sides)) for sides in (other, shape))
-        raise stand_in_refused(named, f"has a grid of {sides} cells, and the spec one of {wanted}")
+        raise stand_in_refused(source, f"has a grid of {sides} cells, and the spec one of {wanted}")

@@ -168,10 +168,10 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": _called(axis.name, audit), "size": axis.size, "other": axis.other}
     facts["column"] = axis.name if facts["name"] != axis.name else ""
     if isinstance(axis, CategoricalAxis):
-        named = zip(axis.values, axis.labels or axis.values, strict=True)
+        pairs = zip(axis.values, axis.labels or axis.values, strict=True)
         return facts | {
             "kind": "categories",
-            "named": [(value, label if label != value else "") for value, label in named][:MOST_NAMED],
+            "named": [(value, label if label != value else "") for value, label in pairs][:MOST_NAMED],
             "more": max(0, len(axis.values) - MOST_NAMED),
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
             **{"tidy": list(axis.tidy), "spellings": len(axis.spellings)},
@@ -312,12 +312,12 @@ def _bins_in_words(axis: Axis) -> dict[str, str]:
 
 def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
-    counted, cut_off, lower, upper = numbers
+    rows, cut_off, lower, upper = numbers
     category = pgettext("category", "other") if cut.category is None else words.get(cut.category, cut.category)
     if limit is not None and min(cut.counted, cut.about) < limit:
         low, low_too = (value < limit for value in (cut.counted, cut.about))
-        return category, words_for(limit) if low else counted, words_for(limit) if low_too else cut_off, "", ""
-    return category, counted, cut_off, _range(lower, upper), cut.share_in_words
+        return category, words_for(limit) if low else rows, words_for(limit) if low_too else cut_off, "", ""
+    return category, rows, cut_off, _range(lower, upper), cut.share_in_words
 
 
 def charges_in_words(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -500,7 +500,7 @@ def _change_in_words(name: str, word: str, before: str | None, now: str | None) 
 
 def _with_question(change: str, tail: str, names: Mapping[str, str]) -> str:
     """What changed with the question about it, which ends the sentence; empty if it is none that is known."""
-    known = {
+    questions = {
         ": was anything delivered twice?": gettext(": was anything delivered twice?"),
         ": are all records there?": gettext(": are all records there?"),
         ": was a code renamed?": gettext(": was a code renamed?"),
@@ -510,4 +510,4 @@ def _with_question(change: str, tail: str, names: Mapping[str, str]) -> str:
     if renamed := _WHILE.fullmatch(tail):
         rose = pgettext("category", "other") if renamed[1] == OTHER else names.get(renamed[1], renamed[1])
         return gettext("%(change)s while %(name)s rose by as much: was a code renamed?", change=change, name=rose)
-    return f"{change}{known[tail]}" if tail in known else ""
+    return f"{change}{questions[tail]}" if tail in questions else ""

@@ -43,7 +43,7 @@ def _page(
     name, first = next(iter(family.tables.items()))
     what, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
-    drawn = family.tables if has_pictures_on_card(family) else {name: first}
+    tables_drawn = family.tables if has_pictures_on_card(family) else {name: first}
     total = answer_box(first, {})
     axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
     return render(
@@ -55,7 +55,9 @@ def _page(
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
-        pictures=[picture_facts(_picture(table, estimate, audit).told_as(audit)) for table, estimate in drawn.items()],
+        pictures=[
+            picture_facts(_picture(table, estimate, audit).told_as(audit)) for table, estimate in tables_drawn.items()
+        ],
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         **comparison_facts(audit),
         left_out=0,
@@ -108,7 +110,6 @@ def pages_of_tables(
 
 
 def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture:
-    """The picture of all cells of a table, which it names."""
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
     picture = Picture.of_grid(
         Grid.of_all(estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased),

@@ -329,11 +329,11 @@ def _described(summary: Summary) -> Described:
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
     with in_language(""):
-        counted = summary.counted.in_words()
+        counted_in_words = summary.counted.in_words()
     return Described(
         summary.release,
         summary.title,
-        f"{summary.title}: {counted}",
+        f"{summary.title}: {counted_in_words}",
         f"{newest.period}, revision {newest.revision}" if newest is not None else "",
         newest.published_on if newest is not None else "",
         f"{points[0][0]}/{last}" if points and last else "",
@@ -352,16 +352,15 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
 
 def _points(standing: Iterable[ListedPublication], most: int) -> list[Point]:
     """The newest totals, in order of time."""
-    known = [
+    points = [
         (publication.first, publication.total, publication.lower, publication.upper)
         for publication in standing
         if publication.first and publication.total is not None
     ]
-    return [(first, total, low, high) for first, total, low, high in reversed(known[:most]) if total is not None]
+    return [(first, total, low, high) for first, total, low, high in reversed(points[:most]) if total is not None]
 
 
 def _facts_of(publication: ListedPublication) -> dict[str, Any]:
-    """A publication as templates show it."""
     return {
         **asdict(publication),
         "days": days_in_words(publication),
@@ -371,7 +370,6 @@ def _facts_of(publication: ListedPublication) -> dict[str, Any]:
 
 
 def _row(publication: ListedPublication, current: ListedPublication | None) -> dict[str, Any]:
-    """A line in the list of publications."""
     state = "withdrawn" if publication.withdrawn_on else "damaged" if publication.damaged else ""
     if not state and current is not None and current.revision != publication.revision:
         state = "superseded"
@@ -453,7 +451,6 @@ def _title_of_all(about: About) -> str:
 
 
 def _listed(summary: Summary, many: bool) -> dict[str, Any]:
-    """A release on the page of all."""
     picture: TotalPicture | None = None if many else total_picture(summary.points)
     return {
         "summary": summary,

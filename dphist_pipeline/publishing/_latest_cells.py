@@ -62,21 +62,18 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
     """Writes the files of every release that differ from its `current.json`.
 
     Files of which nothing stands any more keep their columns and have no row, so that copies elsewhere lose theirs.
-
-    Raises:
-        PublishedFilesDamaged: a published file is missing or not as `current.json` says.
     """
     for current in sorted(public.glob(f"*/{CURRENT}")):
-        folder, wanted = current.parent / FOLDER, set[Path]()
+        folder, files = current.parent / FOLDER, set[Path]()
         for place, parts in _places(current):
             target = folder / place
-            wanted |= {target / PARQUET, target / CSV}
+            files |= {target / PARQUET, target / CSV}
             sources = [[part.entry["period"], part.entry["revision"], part.sha256] for part in parts]
             mark = hashlib.sha256(json.dumps([FORM, sources]).encode()).hexdigest()
             if not (_marked(target / PARQUET) == mark and (target / CSV).is_file()):
                 _write(current.parent.name, parts, mark, target, scratch)
         for file in folder.rglob(PARQUET):
-            if file not in wanted and pq.read_metadata(file).num_rows:
+            if file not in files and pq.read_metadata(file).num_rows:
                 _write_both(pq.read_table(file).slice(0, 0).replace_schema_metadata(None), file.parent, scratch)
 
 
@@ -109,7 +106,6 @@ def _marked(file: Path) -> str | None:
 
 
 def _write(release: str, parts: Sequence[_Part], mark: str, target: Path, scratch: Path) -> None:
-    """Writes the cells of some published tables."""
     tables, about, limits = [], dict(ABOUT), list[int | None]()
     for part in parts:
         audit = json.loads((part.file.parent / "audit.json").read_bytes())
@@ -197,8 +193,8 @@ def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     fields = [
         [field.with_type(pa.string()) if field.name in mixed else field for field in table.schema] for table in tables
     ]
-    alike = [table.cast(pa.schema(columns)) for table, columns in zip(tables, fields, strict=True)]
-    return pa.concat_tables(alike, promote_options="default")
+    tables_of_one_type = [table.cast(pa.schema(columns)) for table, columns in zip(tables, fields, strict=True)]
+    return pa.concat_tables(tables_of_one_type, promote_options="default")
 
 
 def _for_spreadsheets(cells: pa.Table) -> pa.Table:

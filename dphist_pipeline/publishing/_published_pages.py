@@ -63,12 +63,12 @@ def mark_superseded(public: Path, scratch: Path) -> None:
             cards = [card for card in period.glob(f"revision=*/{CARD}") if re.fullmatch(r"[0-9]+", _number(card))]
             newest = latest.get(period.name.removeprefix("period="), 0)
             for card in cards if len(cards) > 1 else []:
-                text, here = card.read_text(encoding="utf-8"), card.parent
+                text, folder = card.read_text(encoding="utf-8"), card.parent
                 older = int(_number(card)) < newest
                 with in_language(_language_of(text)):
-                    wanted = _marked_superseded(text, newest, here) if older else _unmarked_superseded(text, here)
-                if wanted != text:
-                    replace_public(card, wanted, scratch)
+                    marked = _marked_superseded(text, newest, folder) if older else _unmarked_superseded(text, folder)
+                if marked != text:
+                    replace_public(card, marked, scratch)
 
 
 def without_marks(card: str, audit: Mapping[str, Any], published: Path) -> str:
@@ -85,7 +85,6 @@ def _unmarked_withdrawn(card: str, audit: Mapping[str, Any]) -> str:
 
 
 def _withdrawal(audit: Mapping[str, Any]) -> str:
-    """The mark of a withdrawal."""
     withdrawn = audit["withdrawn"]
     heading, catalogue = gettext("Withdrawn: do not use"), gettext("It is no longer in the catalogue.")
     notice = gettext(
@@ -120,7 +119,7 @@ def _unmarked_superseded(card: str, folder: Path) -> str:
     revision = int(mark[1])
     reason = _reason(folder, revision)
     words = _ANY_REASON if reason is None else re.escape(escape(reason))
-    with_words, without = (re.escape(_TOP + _supersession(revision, known)) for known in ("WORDS", ""))
+    with_words, without = (re.escape(_TOP + _supersession(revision, words)) for words in ("WORDS", ""))
     return re.sub(f"{with_words.replace('WORDS', words)}|{without}", _TOP, card, count=1)
 
 
@@ -140,9 +139,9 @@ def _supersession(revision: int, escaped: str) -> str:
         "%(number)s</a>.",
         number=revision,
     )
-    why = " " + gettext("It was made because: <bdi>%(reason)s</bdi>.", reason=escaped) if escaped else ""
+    reason = " " + gettext("It was made because: <bdi>%(reason)s</bdi>.", reason=escaped) if escaped else ""
     stay = gettext("The numbers below stay as they were.")
-    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{notice}{why} {stay}</p></section>"
+    return f"{_SUPERSEDED}{_superseded_by(str(revision))}</h2><p>{notice}{reason} {stay}</p></section>"
 
 
 def _superseded_by(revision: str) -> str:

@@ -26,13 +26,10 @@ def draw_chart(chart: Chart) -> str:
 
     The process that was started early draws it, if there is one. The engine is a thread, so a process that was forked
     after its start has none, and starts a process too.
-
-    Raises:
-        ValueError: it cannot be drawn.
     """
     early = early_processes.waiting(__name__)
-    if early is not None and (drawn := early_processes.ask(early, chart)):
-        return str(json.loads(drawn))
+    if early is not None and (answer := early_processes.ask(early, chart)):
+        return str(json.loads(answer))
     if not _processes or os.getpid() in _processes:
         return _converted(chart)
     process = early_processes.start(__name__)

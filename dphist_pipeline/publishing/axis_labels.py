@@ -55,8 +55,8 @@ class ReaderAxis:
         Numeric axes alone have ends of numbers.
         """
         axis = self.axis
-        named = f"`{self.other}` for other"
-        columns = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {named}")}
+        note = f"`{self.other}` for other"
+        columns = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {note}")}
         if isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis):
             columns |= {
                 f"{axis.name}_from": ("from", f"{axis.name}: lower end of the bin; -infinity if open, null for other"),
@@ -88,10 +88,10 @@ class ReaderAxis:
             ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
             return [range_in_words(axis, lower, upper, self.closed)[0] for lower, upper in ends]
         labels = axis.labels or axis.values
-        named = [label or value for label, value in zip(labels, axis.values, strict=True)]
+        texts = [label or value for label, value in zip(labels, axis.values, strict=True)]
         if not _tells_apart(axis):
-            named = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
-        return named + [self.other] * axis.other
+            texts = [f"{value} {label}".rstrip() for label, value in zip(labels, axis.values, strict=True)]
+        return texts + [self.other] * axis.other
 
     def range_in_words(self, lower: float, upper: float, separated: bool = False) -> str:
         """A range of numbers or days in words; no two neighbours seem to share an end.

@@ -182,11 +182,7 @@ class Fetched:
 
 
 class BucketCopy:
-    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it.
-
-    Raises:
-        Halted, ObjectStoreFailed: it is no address, or cannot be reached.
-    """
+    """The copy of a public folder in a bucket, below one prefix: `s3://bucket/prefix`, as somebody wrote it."""
 
     def __init__(self, address: str) -> None:
         self.objects = ObjectStore(address)
@@ -259,12 +255,12 @@ class BucketCopy:
                 raise not_in_public_folder(objects.address, lost)
             altered = damaged(objects, bucket.manifest) if check else set()
             whole = {path: entry for path, entry in bucket.manifest.files.items() if path not in altered}
-            there = replace(bucket.manifest, files=whole)
+            intact = replace(bucket.manifest, files=whole)
             was_finished = not altered and _is_finished(objects, bucket.manifest)
             links = scratch / f"links_{number}"
             links.mkdir()
             with origin.locked():
-                planned = plan(origin.public, links, there, origin.catalogued(), origin.read)
+                planned = plan(origin.public, links, intact, origin.catalogued(), origin.read)
             is_changed = bool(planned.sources) or planned.files != bucket.manifest.files
             if not is_changed and was_finished:
                 return Copied(objects.address, tuple(sorted(sent)), tuple(sorted(dropped)))
@@ -272,7 +268,7 @@ class BucketCopy:
                 progress(f"copying to {objects.address}")
             now: Found | None = bucket
             if is_changed:
-                files = send(objects, planned, there)
+                files = send(objects, planned, intact)
                 sent |= planned.sources.keys()
                 now = commit(objects, bucket, files, datetime.now(UTC))
             if now is None:  # somebody else wrote there meanwhile
@@ -289,11 +285,11 @@ class BucketCopy:
     def behind(self, manifest: Manifest, public: Path) -> Behind:
         """Compares the bucket's manifest with a public folder, by audits, cards and the files made from them."""
         finished = _is_finished(self.objects, manifest)
-        late = [place for place, folder in PublishedFolder.all_in(public) if not _is_there(public, folder, manifest)]
+        places = [place for place, folder in PublishedFolder.all_in(public) if not _is_there(public, folder, manifest)]
         for path, source in DerivedFiles(public).there():
-            named = manifest.files.get(path)
-            late += [path] if named is None or named.sha256 != digest_of(source) else []
-        return Behind(late, _lacking(public, manifest), finished)
+            entry = manifest.files.get(path)
+            places += [path] if entry is None or entry.sha256 != digest_of(source) else []
+        return Behind(places, _lacking(public, manifest), finished)
 
     def fetch(self, folder: Path) -> Fetched:
         """Brings a folder to the state of the bucket: the files of its manifest, by their paths, the manifest last.
@@ -382,8 +378,8 @@ def _waits(folder: Path, catalogued: frozenset[str]) -> bool:
 def _is_there(public: Path, folder: Path, manifest: Manifest) -> bool:
     """Whether a manifest names every file of a publication as it is now."""
     for path, sha256 in expected_digests(public, folder).items():
-        named = manifest.files.get(path)
-        if named is None or (named.sha256, named.size) != (sha256, (public / path).stat().st_size):
+        entry = manifest.files.get(path)
+        if entry is None or (entry.sha256, entry.size) != (sha256, (public / path).stat().st_size):
             return False
     return True
 
@@ -420,10 +416,10 @@ def commit(objects: ObjectStore, bucket: Found, files: Mapping[str, Entry], now:
         ObjectStoreFailed: among others if the server ignores conditions, so that two could write at once.
     """
     before = bucket.manifest
-    named, times = {entry.object for entry in files.values()}, before.retired
-    gone = {entry.object for entry in before.files.values() if entry.object.startswith(f"{VERSIONS}/")} - named
+    object_names, times = {entry.object for entry in files.values()}, before.retired
+    gone = {entry.object for entry in before.files.values() if entry.object.startswith(f"{VERSIONS}/")} - object_names
     # A time that somebody else wrote may be a lie: what is named is not deleted.
-    old = {name for name, at in times.items() if datetime.fromisoformat(at) < now - KEPT} - named
+    old = {name for name, at in times.items() if datetime.fromisoformat(at) < now - KEPT} - object_names
     deleted = {name for name in sorted(old) if objects.delete(name)}
     retired = {name: at for name, at in times.items() if name not in deleted}
     retired |= {name: now.astimezone(UTC).isoformat(timespec="seconds") for name in gone}
@@ -569,9 +565,9 @@ def expected_digests(public: Path, folder: Path) -> dict[str, str | None]:
         audit = audits[source.parent]
         is_changed = source.name in (AUDIT, RENDERED) or (source.name in PAGES and rendered)
         is_changed |= source.name == CARD and (several or "withdrawn" in audit)
-        named = audit.get("files")
-        known = named.get(source.name) if isinstance(named, dict) else None
-        digests[path] = digest_of(source) if is_changed else known
+        digests_by_name = audit.get("files")
+        digest = digests_by_name.get(source.name) if isinstance(digests_by_name, dict) else None
+        digests[path] = digest_of(source) if is_changed else digest
     return digests
 
 

@@ -57,11 +57,7 @@ class DerivedFiles:
                 replace_public(folder / CURRENT, text, scratch)
 
     def write_latest_cells(self, scratch: Path) -> None:
-        """Writes the cells of the latest revisions as files, by `current.json`; see `_latest_cells`.
-
-        Raises:
-            PublishedFilesDamaged: a published file is missing or not as `current.json` says.
-        """
+        """Writes the cells of the latest revisions as files, by `current.json`; see `_latest_cells`."""
         from dphist_pipeline.publishing._latest_cells import write_latest_cells
 
         write_latest_cells(self.public, scratch)

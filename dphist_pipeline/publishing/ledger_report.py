@@ -127,7 +127,6 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
 
 
 def _minute(at: str) -> str:
-    """A time as it fits a column of a table."""
     return days_text(at[:16].replace("T", " "))
 
 

@@ -79,11 +79,7 @@ class Stored:
 
 
 def parse_address(address: str) -> tuple[str, str]:
-    """The bucket of `s3://bucket/prefix`, and the beginning of the names below it: empty, or with a slash at its end.
-
-    Raises:
-        Halted: it is none.
-    """
+    """The bucket of `s3://bucket/prefix`, and how the names below it begin: empty, or with a slash at its end."""
     bucket, _, prefix = address.removeprefix(SCHEME).partition("/")
     prefix = prefix.removesuffix("/")
     usable = address.startswith(SCHEME) and _BUCKET.fullmatch(bucket) is not None and len(address) <= 500
@@ -277,8 +273,8 @@ def _why(code: str) -> str:
         return "there are no keys. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
     if "Connect" in code or "Timeout" in code or code == "SSLError":
         return f"the server cannot be reached ({code}). Check the network and AWS_ENDPOINT_URL."
-    known = code if re.fullmatch(r"[A-Za-z0-9]{1,60}", code, re.ASCII) else "an unknown error"
-    return f"the server or its client says {known}."
+    shown_code = code if re.fullmatch(r"[A-Za-z0-9]{1,60}", code, re.ASCII) else "an unknown error"
+    return f"the server or its client says {shown_code}."
 
 
 def _client(address: str) -> Any:

@@ -83,8 +83,8 @@ def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
 
 
 @pass_eval_context
-def _pgettext(context: EvalContext, where: str, message: str, /, **values: Any) -> str:
-    return _filled(context, translated(message, where), values)
+def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any) -> str:
+    return _filled(context, translated(message, msgctxt), values)
 
 
 @pass_eval_context
@@ -213,12 +213,12 @@ def _texts(numbers: NDArray[np.float64], decimals: int | None) -> NDArray[np.obj
 
 def _word(word: str) -> str:
     """How reliable a number is, in one word."""
-    known = {
+    words = {
         "good": pgettext("reliability", "good"),
         "fair": pgettext("reliability", "fair"),
         "poor": pgettext("reliability", "poor"),
     }
-    return known.get(word, word)
+    return words.get(word, word)
 
 
 def _numbers_in_words(sums: Marginal) -> NDArray[np.object_]:

@@ -205,8 +205,8 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
     columns = [column for axis, place in zip(domain.axes, places, strict=True) for column in _axis_columns(axis, place)]
     values = _values(estimate, widths, slice(start, stop))
     for name, kind in KINDS_OF_VALUES.items():
-        held = values[name]
-        columns.append(pa.nulls(stop - start, pa.type_for_alias(kind)) if held is None else numbers(held))
+        array = values[name]
+        columns.append(pa.nulls(stop - start, pa.type_for_alias(kind)) if array is None else numbers(array))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -227,10 +227,10 @@ def _values(estimate: Estimate, widths: NDArray[np.float64], cells: slice) -> di
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
     if isinstance(axis, CategoricalAxis):
-        return [taken(named, place) for named in _category_texts(axis)]
+        return [taken(texts_of_column, place) for texts_of_column in _category_texts(axis)]
     if isinstance(axis, CalendarAxis):
         days = [[day_of(end).isoformat() for end in ends[: axis.bins]] for ends in axis.bounds]
-        return [taken(_with_other(named, axis.other), place) for named in days]
+        return [taken(_with_other(texts_of_column, axis.other), place) for texts_of_column in days]
     columns = []
     for ends in axis.bounds:
         chosen = ends[place]
@@ -240,7 +240,7 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
 
 def category_columns(axis: CategoricalAxis) -> list[Any]:
     """The texts of the columns of an axis at each position along it, each of shape (size,); null for `other`."""
-    return [texts(named) for named in _category_texts(axis)]
+    return [texts(texts_of_column) for texts_of_column in _category_texts(axis)]
 
 
 def _category_texts(axis: CategoricalAxis) -> list[list[str | None]]:

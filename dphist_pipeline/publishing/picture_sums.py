@@ -70,12 +70,10 @@ class Marginal:
     """Sums of cells; every array has one side for each axis in `axes`.
 
     Attributes:
-        axes: the shown axes.
         values: the estimates of single cells, and the unbiased sums of several (see `told_numbers`), in records.
         summed: whether several cells are summed, everywhere or somewhere; None if nowhere.
         low: lower ends of the 95 % intervals around the unbiased sums; None if the mechanism bought no noisy cells.
         high: upper ends, likewise.
-        reach: half widths of the intervals.
         errors: standard deviations of the noise in the unbiased sums.
         words: the reliability of each, see `estimates.reliability`.
         reported: whether the sums are estimates from reports of contributors.
@@ -203,8 +201,8 @@ def _outer_product(sides: Sequence[Sequence[float]]) -> Reals:
 
 def _for_each(numbers: Reals, function: Callable[[float], float]) -> Reals:
     """Applies a slow function to every number, once for equal ones."""
-    different, where = np.unique(numbers, return_inverse=True)
-    return np.array([function(float(number)) for number in different])[where].reshape(numbers.shape)
+    different, positions = np.unique(numbers, return_inverse=True)
+    return np.array([function(float(number)) for number in different])[positions].reshape(numbers.shape)
 
 
 def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -> Groups:
@@ -235,7 +233,6 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
 
 
 def _group_bins(axis: BinnedAxis, inside: Positions, most: int) -> tuple[list[Positions], str]:
-    """Groups of neighbouring bins, and the note about them."""
     if inside.size <= most:
         return np.split(inside, inside.size) if inside.size else [], ""
     if isinstance(axis, CalendarAxis):
@@ -351,7 +348,6 @@ def end_in_words(axis: BinnedAxis, end: float, separated: bool = True) -> str:
 
     Args:
         end: in axis units, or days since 1970-01-01.
-        separated: whether commas are wanted at all.
     """
     text = axis.written(end)
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)

@@ -113,7 +113,7 @@ class Picture:
         `rows`: the answers of all periods, in order of time. `reported`: they are estimates from reports of
         contributors.
         """
-        known, rows = len(rows), rows[-MOST_BARS:]
+        periods, rows = len(rows), rows[-MOST_BARS:]
         several, has_bars = rows[0]["cells"] > 1, all(row["ci_lower"] is not None for row in rows)
         names = tuple(days_text(str(row["period"])) for row in rows)
         # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
@@ -141,16 +141,16 @@ class Picture:
                     "Between them %(number)s days are in no published period, and have no bar.", number=whole(missing)
                 )
             )
-        if known > len(rows):
-            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(known)))
+        if periods > len(rows):
+            notes.append(gettext("The newest %(number)s of %(all)s periods.", number=len(rows), all=whole(periods)))
         return cls(gettext("Counts by period"), " ".join(notes), sums)
 
     def told_as(self, audit: Mapping[str, Any]) -> Picture:
         """The picture in the words of its audit: what is counted, and words in place of figures below its limit."""
-        counted, limit = str(audit.get("counted") or ""), limit_of(audit)
+        unit, limit = str(audit.get("counted") or ""), limit_of(audit)
         picture = self
-        if counted:
-            picture = replace(picture, sums=replace(picture.sums, counted=counted))
+        if unit:
+            picture = replace(picture, sums=replace(picture.sums, counted=unit))
         if limit is None:
             return picture
         note = f"{picture.note} {not_drawn(limit)}"
@@ -161,13 +161,13 @@ class Picture:
 
         A heading is for a file of its own, which then carries the note as well; none within a page.
         """
-        drawn = draw_chart(chart(self, heading))
+        picture = draw_chart(chart(self, heading))
         if not heading:
-            return drawn
+            return picture
         # What a program that reads aloud says of the file.
         desc = f"{escape(described(self))} {escape(self.note)}"
         head = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
-        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + head, drawn, count=1)
+        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + head, picture, count=1)
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
@@ -293,11 +293,11 @@ def described(picture: Picture) -> str:
 def chart(picture: Picture, heading: str = "") -> Chart:
     """The Vega-Lite chart of a picture."""
     sums = picture.sums
-    drawn = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
+    vega = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
     if heading:
         lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
-        drawn["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
-    return {**drawn, "config": {**CONFIG, **_signs()}}
+        vega["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
+    return {**vega, "config": {**CONFIG, **_signs()}}
 
 
 def _signs() -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _heat_map(sums: Marginal) -> Chart:
 
 def _small_heat_maps(sums: Marginal) -> Chart:
     """One heat map for each group of the third axis, all with the same colours."""
-    drawn = []
+    maps = []
     for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
         part = _squares(sums, (slice(None), slice(None), place), PANEL, PANEL_STEP)
         for layer in part["layer"]:
@@ -366,8 +366,8 @@ def _small_heat_maps(sums: Marginal) -> Chart:
             if place % 2:
                 down["axis"] = down["title"] = None
         title = {"text": name, "fontSize": 11, "offset": 4}
-        drawn.append({**part, "width": PANEL, "height": {"step": PANEL_STEP}, "title": title})
-    return {"concat": drawn, "columns": 2, "spacing": 8}
+        maps.append({**part, "width": PANEL, "height": {"step": PANEL_STEP}, "title": title})
+    return {"concat": maps, "columns": 2, "spacing": 8}
 
 
 def _squares(sums: Marginal, window: tuple[Any, ...], room: float, step: float) -> Chart:
@@ -426,7 +426,6 @@ def _squares(sums: Marginal, window: tuple[Any, ...], room: float, step: float) 
 
 
 def _texts(sums: Marginal) -> NDArray[np.object_]:
-    """Each number as its square has it."""
     texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
     return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 
@@ -446,7 +445,6 @@ def colour_bounds(values: Reals) -> list[float]:
 
 
 def _classes(bounds: Sequence[float]) -> list[str]:
-    """What each colour stands for, in words."""
     ends = [_bound_in_words(bound) for bound in bounds[1:-1]]
     inner = [gettext("%(low)s to under %(high)s", low=low, high=high) for low, high in pairwise(ends)]
     return [gettext("below %(end)s", end=ends[0]), *inner, gettext("%(end)s or more", end=ends[-1])]

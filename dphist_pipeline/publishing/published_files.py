@@ -229,11 +229,7 @@ class PublishedFolder:
         return renders[-1].version if renders else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
 
     def is_marked_withdrawn(self) -> bool:
-        """Whether a publication says that it is withdrawn, on its card too.
-
-        Raises:
-            PublishedFilesDamaged: a file is missing or altered.
-        """
+        """Whether a publication says that it is withdrawn, on its card too."""
         audit = read_audit(self.path)
         tables = [PublishedFolder(self.table(name)) for name in audit.get("tables", {})]
         if "withdrawn" not in audit or not all(table.is_marked_withdrawn() for table in tables):

@@ -91,13 +91,12 @@ class PublishedRelease:
         return RenderedPages(self, pages, content_of((*before, Rendering(version, day, digests))))
 
     def _has(self, pages: Mapping[str, str]) -> bool:
-        """Whether the pages in the folder are these."""
         for path, page in pages.items():
             file = self.folder / path
             if not file.is_file():
                 return False
-            there = file.read_text(encoding="utf-8")
-            if (without_marks(there, read_audit(file.parent), file.parent) if file.name == CARD else there) != page:
+            content = file.read_text(encoding="utf-8")
+            if (without_marks(content, read_audit(file.parent), file.parent) if file.name == CARD else content) != page:
                 return False
         return True
 

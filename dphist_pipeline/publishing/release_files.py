@@ -92,10 +92,10 @@ def _write_one(
     from dphist_pipeline.publishing._card import release_card, smoothed
     from dphist_pipeline.publishing._deployment import deployment_yaml
 
-    known = _write_tables(estimate, scales, facts, staging)
-    (staging / "card.html").write_text(release_card(estimate, known, around=around), encoding="utf-8")
-    (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed(estimate)), encoding="utf-8")
-    _seal(known, staging)
+    facts_of_files = _write_tables(estimate, scales, facts, staging)
+    (staging / "card.html").write_text(release_card(estimate, facts_of_files, around=around), encoding="utf-8")
+    (staging / "deployment.yaml").write_text(deployment_yaml(facts_of_files, smoothed(estimate)), encoding="utf-8")
+    _seal(facts_of_files, staging)
 
 
 def _write_family(
@@ -119,12 +119,12 @@ def _write_family(
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)
         of_table = {"release": f"{facts['release']}_{name}", "family": facts["release"], "table": name}
-        known = _write_tables(estimate, scales, {**common, **of_table, **axes[name]}, folder)
+        table_facts = _write_tables(estimate, scales, {**common, **of_table, **axes[name]}, folder)
         write_whole(population.table(estimate.domain), folder / WHOLE)
         if name in pages:
             (folder / CARD).write_text(pages[name], encoding="utf-8")
-        _seal(known, folder)
-        tables[name] = {**axes[name], "values_digest": known["values_digest"]}
+        _seal(table_facts, folder)
+        tables[name] = {**axes[name], "values_digest": table_facts["values_digest"]}
     write_population(population, staging / POPULATION)
     if family.quality:
         write_quality(family, staging / QUALITY)
@@ -138,10 +138,10 @@ def _write_family(
         "noise": NOISE,
         "charges": _charge_facts(charges),
     }
-    known = {**audit, "values_digest": values_digest(family), "versions": _versions()}
-    (staging / "card.html").write_text(family_card(family, known, around=around), encoding="utf-8")
-    (staging / "deployment.yaml").write_text(deployment_yaml(known, smoothed=False), encoding="utf-8")
-    _seal(known, staging)
+    family_facts = {**audit, "values_digest": values_digest(family), "versions": _versions()}
+    (staging / "card.html").write_text(family_card(family, family_facts, around=around), encoding="utf-8")
+    (staging / "deployment.yaml").write_text(deployment_yaml(family_facts, smoothed=False), encoding="utf-8")
+    _seal(family_facts, staging)
     sync_folder(staging / TABLES_OF_FAMILY)
 
 
@@ -191,12 +191,12 @@ def _versions() -> dict[str, str]:
     return {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
 
 
-def _seal(known: Mapping[str, Any], staging: Path) -> None:
+def _seal(facts: Mapping[str, Any], staging: Path) -> None:
     """Writes the audit of the files that are there, and waits until the disk has all of them."""
     names = [name for name in SEALED if (staging / name).exists()]
     # The digest of the audit comes last; see `PublishedFolder.stated_digest`.
-    audit = {name: fact for name, fact in known.items() if name != "versions"}
-    audit |= {"files": {name: digest_of(staging / name) for name in names}, "versions": known["versions"]}
+    audit = {name: fact for name, fact in facts.items() if name != "versions"}
+    audit |= {"files": {name: digest_of(staging / name) for name in names}, "versions": facts["versions"]}
     audit["audit_digest"] = audit_digest(audit)
     (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in (*names, "audit.json"):

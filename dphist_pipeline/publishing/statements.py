@@ -52,11 +52,7 @@ class Statement:
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> Statement:
-        """What an account holds now, what was spent of it and by which charges.
-
-        Raises:
-            UnknownAccount: it was never opened.
-        """
+        """What an account holds now, what was spent of it and by which charges."""
         books = ledger.books()
         account, year = books.account(text_of("account", name)), books.year_at(opened.utc_now())
         shared = [cls._of(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]

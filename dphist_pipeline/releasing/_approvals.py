@@ -33,15 +33,16 @@ class AwaitsApproval(AfterCharge):
 
     def __init__(self, key: Key, held: bool, remark: str = "", publish: str = "manual") -> None:
         self.key, self.held, self.remark = key, held, remark
-        why = "it was charged under `publish: manual`" if held else f"its spec says `publish: {publish}`"
-        why = "it was held back under `publish: if_plausible`" if publish == "automatic" and not held else why
-        why = f"{why}. {remark}" if remark else f"{why}."
+        reason = "it was charged under `publish: manual`" if held else f"its spec says `publish: {publish}`"
+        reason = "it was held back under `publish: if_plausible`" if publish == "automatic" and not held else reason
+        reason = f"{reason}. {remark}" if remark else f"{reason}."
         period = "" if key.period == "all" else f" --period {key.period}"
         revision = "" if key.revision == 1 else f" --revision {key.revision}"
         super().__init__(
             f"release '{key.release}', period {key.period}, revision {key.revision} is charged and drawn, and waits "
-            f"for approval: {why} Publish it, at no further cost: dphist publish SPEC{period}{revision} --approved-by "
-            f"NAME; or say that it will not be: dphist reject {key.release} {key.period}{revision} --reason TEXT"
+            f"for approval: {reason} Publish it, at no further cost: dphist publish SPEC{period}{revision} "
+            f"--approved-by NAME; or say that it will not be: dphist reject {key.release} "
+            f"{key.period}{revision} --reason TEXT"
         )
 
 
@@ -103,15 +104,12 @@ def approval(
     Args:
         remark: what whoever decides should know of its noisy numbers.
         doubt: why it may be wrong, by published and drawn numbers; empty if nothing is odd.
-
-    Raises:
-        AwaitsApproval: nobody approved yet.
     """
     note = ledger.notes(charge).get("approved")
     if note is not None:
         return {"approved": {"by": note.text, "at": note.made_at, "entry": note.number}}
-    held = rule.waits(charge) or (rule.judges and doubt)
-    if held and ledger.published_digest(charge) is None:
+    is_held = rule.waits(charge) or (rule.judges and doubt)
+    if is_held and ledger.published_digest(charge) is None:
         message = " ".join(filter(None, [remark, doubt and f"{doubt[0].upper()}{doubt[1:]}{'.' * (doubt[-1] != '?')}"]))
         raise AwaitsApproval(key, charge.held, message, rule.publish)
     return {}
@@ -247,8 +245,8 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
     In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
     would find nothing drawn, and draw again for the same charge.
     """
-    for named, note in Statement.noted(ledger, "rejected"):
-        key = Key(*named)
+    for key_parts, note in Statement.noted(ledger, "rejected"):
+        key = Key(*key_parts)
         answers, witness = store.journal(key), store.rejection(key)
         if not witness.exists():
             with store.run(key) as scratch:

@@ -69,11 +69,12 @@ class Paid:
         return QualityTable.of(self.estimate.quality).failed_nearly_all
 
 
-def published_elsewhere(charge: Charge, there: Folder) -> AfterCharge:
+def published_elsewhere(charge: Charge, host_folder: Folder) -> AfterCharge:
     """A release whose files lie on another host."""
     return AfterCharge(
-        f"{charge.title} was released on host {there.host} (confidential folder {there.id:.12}), and its files are "
-        "not in this host's public folder. Read them there, or copy them here. Nothing was drawn or spent.",
+        f"{charge.title} was released on host {host_folder.host} (confidential folder {host_folder.id:.12}), and "
+        "its files are not in this host's public folder. Read them there, or copy them here. Nothing was drawn or "
+        "spent.",
         code="published_elsewhere",
     )
 
@@ -147,9 +148,9 @@ def refuse_other_host(store: Store, charge: Charge, published: bool) -> None:
     """
     folder = store.own_folder()
     # What was charged before charges named a folder belongs to the store that did not join another one.
-    there = charge.folder or (_FIRST if store.joined else folder)
-    if there.id != folder.id and published:
-        raise published_elsewhere(charge, there)
-    if charge.folder is None and there.id != folder.id:
-        raise LedgerError("charged_elsewhere", charge=charge, there=there, here=folder)
+    host_folder = charge.folder or (_FIRST if store.joined else folder)
+    if host_folder.id != folder.id and published:
+        raise published_elsewhere(charge, host_folder)
+    if charge.folder is None and host_folder.id != folder.id:
+        raise LedgerError("charged_elsewhere", charge=charge, there=host_folder, here=folder)
     refuse_other_folder(charge, folder)

@@ -68,14 +68,14 @@ def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
         AwaitsApproval: `publish` holds it back, and nobody approved yet.
     """
     facts = audit_facts(attempt, paid.charge)
-    judged = judge(attempt.store.public, facts, paid.estimate)
+    judgement = judge(attempt.store.public, facts, paid.estimate)
     try:
-        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judged.doubt)
+        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judgement.doubt)
     except AwaitsApproval:
         if attempt.rule.judges:
             attempt.store.keep_doubted(paid.charge)
         raise
-    return facts | approved | judged.facts
+    return facts | approved | judgement.facts
 
 
 def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
 
 def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     """Cells and axes of each table; an axis that is not grouped as the spec writes it."""
-    written = {axis.name: axis.normalised() for axis in spec.axes}
-    axes = [written.get(axis.name) or _level(axis) for axis in family.domain.axes]
+    axes_by_name = {axis.name: axis.normalised() for axis in spec.axes}
+    axes = [axes_by_name.get(axis.name) or _level(axis) for axis in family.domain.axes]
     return {
         name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
         for name, table in zip(family.names, family.tables, strict=True)

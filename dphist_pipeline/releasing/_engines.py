@@ -14,14 +14,14 @@ from dphist_pipeline.spec.loading import resolve_templates
 from dphist_pipeline.spec.sources import server_of
 
 
-def engine_refused(written: str, problem: str) -> Halted:
+def engine_refused(address: str, problem: str) -> Halted:
     """An engine whose address cannot be used as it was decided."""
-    return Halted(f"engine spark at {written}: {problem}. Nothing was read or spent.", code="engine_refused")
+    return Halted(f"engine spark at {address}: {problem}. Nothing was read or spent.", code="engine_refused")
 
 
-def allowed_server(written: str) -> dict[str, Any]:
+def allowed_server(address: str) -> dict[str, Any]:
     """What allows a server of Spark: its address as written, and the server that this is now, by the environment."""
-    return {"engine": {"name": written, "server": server_of(_resolved(written))}}
+    return {"engine": {"name": address, "server": server_of(_resolved(address))}}
 
 
 def engine_of(ledger: Ledger, charge: Charge) -> str:

@@ -28,9 +28,9 @@ class FilesMissing(Halted):
     def __init__(self, release: str, period: str, missing: Sequence[str], others: bool) -> None:
         self.release, self.period, self.missing = release, period, tuple(missing)
         counts = "`require: none` in the spec counts the others, and " if others else ""
-        named = first_of(missing, MOST_NAMED)
+        names = first_of(missing, MOST_NAMED)
         super().__init__(
-            f"release '{release}', period {period}: needs files that are not there: {named}. Nothing was read or "
+            f"release '{release}', period {period}: needs files that are not there: {names}. Nothing was read or "
             f"spent. Put them there and run again; if they never come, {counts}dphist ledger waive {release} {period} "
             "--reason TEXT says so"
         )
@@ -155,15 +155,12 @@ def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:
 
     Objects are looked for when they are opened: keys that may read one need not be allowed to list a bucket. `require`
     of the spec says whether all files must be there, or one is enough.
-
-    Raises:
-        FilesMissing: with each that is not there.
     """
     expected = spec.expected_files(period)
     if not spec.has_files:
         return tuple(pattern for _, pattern in expected)
-    there = [pattern for _, pattern in expected if glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
-    missing = [called for called, pattern in expected if pattern not in there]
-    if missing and ("files" in spec.requires or not there):
-        raise FilesMissing(spec.release, period.key, missing, others=bool(there))
-    return tuple(there)
+    present = [pattern for _, pattern in expected if glob.glob(pattern, recursive=True)]  # noqa: PTH207 - it is absolute
+    missing = [called for called, pattern in expected if pattern not in present]
+    if missing and ("files" in spec.requires or not present):
+        raise FilesMissing(spec.release, period.key, missing, others=bool(present))
+    return tuple(present)

@@ -52,21 +52,25 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
         Halted: with the other release, or with the name in the catalogue and the other release.
     """
     if _is_used(store, release):
-        held = _tables(store, release)
-        if held and not charged:
-            _refuse_taken_tables(store, release, set(_views(release, tables)) - set(_views(release, held)))
+        own_tables = _tables(store, release)
+        if own_tables and not charged:
+            _refuse_taken_tables(store, release, set(_views(release, tables)) - set(_views(release, own_tables)))
         return
     others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
-    there = [name for name in others if name != release and _is_used(store, name)]
-    if there:
-        raise view_taken(release, there[0])
+    clashes = [name for name in others if name != release and _is_used(store, name)]
+    if clashes:
+        raise view_taken(release, clashes[0])
     _refuse_taken_tables(store, release, _views(release, tables), bool(tables))
 
 
 def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], is_family: bool = True) -> None:
     """Refuses names of views that another release, or a table of another family, has."""
     first = (next(folder.glob("period=*/revision=*"), None) for folder in store.public.glob("*/"))
-    families = [there.parents[1].name for there in first if there is not None and PublishedFolder(there).is_family]
+    families = [
+        publication.parents[1].name
+        for publication in first
+        if publication is not None and PublishedFolder(publication).is_family
+    ]
     others = [family for family in families if family != release]
     family_of = {name: family for family in others for name in _views(family, _tables(store, family))}
     for name in sorted(names):

@@ -122,8 +122,8 @@ def _other_releases(spec: ReleaseSpec, statement: Statement) -> str:
     others = sorted({charge.release for charge in statement.charges} - {spec.release})
     if not others:
         return ", if nothing else is charged to it"
-    named = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
-    return f"; but it also pays for {named}, whose future charges are not included here"
+    names = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
+    return f"; but it also pays for {names}, whose future charges are not included here"
 
 
 def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tuple[list[Period], int | None]:

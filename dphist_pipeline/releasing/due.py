@@ -58,13 +58,13 @@ class Cadence:
 
     def keep(self, store: Store, release: str) -> None:
         """Keeps the cadence of a release that is charged; the same again changes nothing."""
-        path, written = store.cadence(release), canonical_json(asdict(self)).encode("ascii")
+        path, content = store.cadence(release), canonical_json(asdict(self)).encode("ascii")
         with suppress(OSError):
-            if path.read_bytes() == written:
+            if path.read_bytes() == content:
                 return
         make_folder(path.parent)
         draft = path.with_name(f".{uuid.uuid4().hex}")
-        write_durably(draft, written)
+        write_durably(draft, content)
         draft.replace(path)
 
 
@@ -119,10 +119,10 @@ class Due:
         before_upgrade = max((charge.period for charge, _ in charges if charge.folder is None), default="")
         first = charges[0][0].period
         waived = waived_periods(ledger, release)
-        late = [
+        periods = [
             period for period in _back_to(rule, first, now) if period.key not in charged and period.key not in waived
         ]
-        ready = {period.key: _ready(rule, period) for period in late}
+        ready = {period.key: _ready(rule, period) for period in periods}
         keys = tuple(sorted(key for key in ready if key > before_upgrade))
         unfinished = sorted(
             {charge.period for charge, state in charges if state == "unpublished" and not store.is_doubted(charge)}
@@ -167,8 +167,8 @@ class Waived:
 
 def waived_periods(ledger: Ledger, release: str) -> Waived:
     """The periods of a release of which an operator said that they never come."""
-    named = (decision.name.partition("/") for decision in ledger.decisions(EVERYWHERE) if decision.kind == "waiver")
-    periods = {period for name, _, period in named if name == release}
+    waivers = (decision.name.partition("/") for decision in ledger.decisions(EVERYWHERE) if decision.kind == "waiver")
+    periods = {period for name, _, period in waivers if name == release}
     ended = min((period.removesuffix(LATER) for period in periods if period.endswith(LATER)), default="")
     return Waived(frozenset(periods), ended)
 

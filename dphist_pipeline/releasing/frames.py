@@ -63,19 +63,19 @@ Frame: TypeAlias = (
 class FrameMissing(Halted):
     """A release of a frame was asked for where nobody handed a frame over."""
 
-    def __init__(self, written: str) -> None:
-        self.source = str(written)
+    def __init__(self, source: str) -> None:
+        self.source = str(source)
         super().__init__(
-            f"source {written}: is a data frame that a Python program hands over, as in `dph.release(spec, store, "
+            f"source {source}: is a data frame that a Python program hands over, as in `dph.release(spec, store, "
             "frame=people)`, and this call has none. Nothing was read or spent. Run the release in that program; what "
             "was published already can be replayed without the frame"
         )
 
 
-def frame_unexpected(written: str) -> Halted:
+def frame_unexpected(source: str) -> Halted:
     """A frame was handed over for a release that reads something else."""
     return Halted(
-        f"source {written}: is what the spec reads, and not the frame that was handed over. Nothing was read or "
+        f"source {source}: is what the spec reads, and not the frame that was handed over. Nothing was read or "
         "spent. Leave `frame` out, or name a frame in the spec: `source: frame:NAME`",
         code="frame_unexpected",
     )
@@ -112,8 +112,8 @@ def count_cube(
         TypeError: for what is no data frame.
     """
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
-    written = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
-    spec = CubeSpec.checked(domain, {**written, "unit_normalise": unit_normalise}, "count_cube")
+    fields = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
+    spec = CubeSpec.checked(domain, {**fields, "unit_normalise": unit_normalise}, "count_cube")
     opened = _opened("frame", frame, spec.grid)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
@@ -145,15 +145,15 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     Raises:
         FrameMissing, Halted: a frame where none is read, or none where one is.
     """
-    written = plan.source.written
+    source = plan.source.written
     if (plan.source.format == "frame") != (frame is not None):
-        raise FrameMissing(written) if frame is None else frame_unexpected(written)
+        raise FrameMissing(source) if frame is None else frame_unexpected(source)
     if frame is None:
         yield plan
         return
-    records = _opened(written, frame, plan.domain)
+    records = _opened(source, frame, plan.domain)
     if records is None:
-        raise SourceRefused(written, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
+        raise SourceRefused(source, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
         yield _written(records, plan, folder)
     finally:

@@ -74,11 +74,7 @@ class PublicFolder:
 
     @staticmethod
     def checked_bucket(address: str) -> str:
-        """The address `s3://bucket/prefix` as it is kept; refuses, before a store is made, a bad or a taken one.
-
-        Raises:
-            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
-        """
+        """The address `s3://bucket/prefix` as it is kept; refuses, before a store is made, a bad or a taken one."""
         from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
         copy = BucketCopy(address)
@@ -118,9 +114,6 @@ class PublicFolder:
         """The folder with another bucket (`s3://bucket/prefix`), which its store remembers; nothing is sent yet.
 
         What was sent to an earlier bucket stays there.
-
-        Raises:
-            ManifestDamaged, ObjectStoreFailed, Halted: what is wrong, and the mend.
         """
         from dphist_pipeline.publishing.bucket_copy import BucketCopy
 
@@ -204,7 +197,6 @@ class PublicFolder:
         """Brings the bucket to the state of the folder, whose catalogue is built; one call of a machine at a time.
 
         Raises:
-            NotCopied: with the reason.
             PublishedFilesDamaged: a file in the folder is missing, altered, a link, or not what the ledger recorded.
         """
         from dphist_pipeline.publishing.bucket_copy import BucketCopy, Origin

@@ -90,7 +90,6 @@ def published(store: Store, key: Key, expected: Mapping[str, object], differs: D
 
     Raises:
         Withdrawn: it was taken back.
-        PublishedFilesDamaged: a file is missing or altered.
     """
     return _confirmed(store, key, expected, differs) if store.published(key).exists() else None
 

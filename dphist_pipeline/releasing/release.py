@@ -269,19 +269,19 @@ def begin(
     if charge is not None:
         refuse_overtaken(attempt, Race.REJECTED_BEFORE)
     else:
-        if wrong := about_publisher.faults(store.public):
-            raise about_refused(wrong)
+        if faults := about_publisher.faults(store.public):
+            raise about_refused(faults)
         refuse_other_length(store, spec)
     tables = spec.family.names if spec.family is not None else ()
     publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)
     return attempt
 
 
-def chosen_period(spec: ReleaseSpec, named: str | None, now: datetime) -> Period:
+def chosen_period(spec: ReleaseSpec, key: str | None, now: datetime) -> Period:
     """The period of that key, which must be over; the latest finished one when none is named."""
-    if named is None:
+    if key is None:
         return spec.latest_period(now)
-    period = spec.period_named(named)
+    period = spec.period_named(key)
     spec.refuse_unfinished(period, now)
     return period
 
@@ -570,14 +570,14 @@ def publish_approved(
     """
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
-    named = None if unnamed else chosen_period(spec, period, now).key
-    named, revision = approvals.meant(spec, store, store.ledger(), named, revision)
-    attempt = begin(spec, store, named, now, "", progress, revision)
+    key = None if unnamed else chosen_period(spec, period, now).key
+    key, revision = approvals.meant(spec, store, store.ledger(), key, revision)
+    attempt = begin(spec, store, key, now, "", progress, revision)
     if not attempt.rule.may_wait(attempt.charge):
         raise nothing_to_decide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")
     with store.run(attempt.key) as folder:
-        drawn = answered(replace(attempt, progress=lambda step: None), folder) is not None
-    if attempt.charge is None or not drawn:
+        is_drawn = answered(replace(attempt, progress=lambda step: None), folder) is not None
+    if attempt.charge is None or not is_drawn:
         raise nothing_to_decide(
             attempt.key, "its numbers were not drawn yet, or not all of them; run `dphist release` first"
         )

@@ -250,7 +250,6 @@ class Release:
         They are drawn when they are read: `.write("records.parquet")`, `polars.DataFrame(records)`, `.to_arrow()`.
 
         Args:
-            rows: how many; as many as the release counts by default.
             seed: for the same records again; fresh by default.
             low: lowest value of each axis with an open bin below.
             high: highest value of each axis with an open bin above.
@@ -271,7 +270,6 @@ class Release:
         """A classifier trained from the cells, weighted by their whole counts; nothing is spent.
 
         Args:
-            target: the axis of categories to predict.
             estimator: with `fit(features, classes, sample_weight)` and `predict`; by default scikit-learn's tree.
 
         Raises:
@@ -329,8 +327,8 @@ class Release:
         from dphist_pipeline.answering.asking import Publication
         from dphist_pipeline.answering.best_table import best_publication
 
-        named = Publication.read(self.path)
-        publication = best_publication(named, by, boxes) if boxes else named
+        own = Publication.read(self.path)
+        publication = best_publication(own, by, boxes) if boxes else own
         return replace(publication, with_chance=True) if with_chance else publication
 
 

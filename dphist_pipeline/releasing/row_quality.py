@@ -81,13 +81,15 @@ def _questions(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
     yield _Asked("quality_failures", FailuresByAxis(len(axes)), [*failures])
     if spec.privacy_unit == EVERY_ROW or spec.quality is None:
         return
-    held = [str(rows) for rows in range(1, seen)] + [f"{seen} or more"]
-    yield _Asked("quality_units", UnitsByRows(), [("units", None, rows, name) for rows, name in enumerate(held, 1)])
+    row_counts = [str(rows) for rows in range(1, seen)] + [f"{seen} or more"]
+    yield _Asked(
+        "quality_units", UnitsByRows(), [("units", None, rows, name) for rows, name in enumerate(row_counts, 1)]
+    )
     yield _Asked("quality_cut", RowsCut(), [("cut", None, None, None)])
     for number, axis in enumerate(axes):
         if axis.name in spec.quality.by:
-            named = [("cut", axis.name, position, _called(axis, position)) for position in range(axis.size)]
-            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*named])
+            names = [("cut", axis.name, position, _called(axis, position)) for position in range(axis.size)]
+            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*names])
 
 
 def _called(axis: Axis, position: int) -> str | None:

@@ -64,10 +64,10 @@ class SpecCheck:
             refuse_taken_view(store, self.spec.release, tables)
             refuse_other_length(store, self.spec)
 
-    def columns(self, now: datetime, named: str | None = None) -> Compared:
+    def columns(self, now: datetime, key: str | None = None) -> Compared:
         """Compares the columns that the spec names with those of its source, which is opened if the ledger allows it.
 
-        That of the period `named` is opened, or of the latest finished one.
+        That of the period `key` is opened, or of the latest finished one.
 
         Raises:
             ColumnRefused: a column is missing, or of a type that cannot serve.
@@ -79,11 +79,11 @@ class SpecCheck:
         spec = self.spec
         try:
             store = Store.named(self.store)
-            period = spec.latest_period(now) if named is None else spec.period_named(named)
+            period = spec.latest_period(now) if key is None else spec.period_named(key)
             ledger = store.ledger()
             if spec.account not in [account.name for account in ledger.accounts()]:
-                how = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
-                return Compared(f"account {spec.account} is not open yet: {how}")
+                command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
+                return Compared(f"account {spec.account} is not open yet: {command}")
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
             plan = plan_of(spec, period, decisions[0].reading)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):

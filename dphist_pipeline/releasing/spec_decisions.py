@@ -71,7 +71,7 @@ class SpecDecisions:
         path: Path,
         store: Store,
         ledger: Ledger,
-        named: str | None,
+        account_name: str | None,
         total: Fraction,
         renews: bool,
         signatures: int,
@@ -79,14 +79,14 @@ class SpecDecisions:
     ) -> SpecDecisions:
         """What opens the account of a spec, and lets the release read what it asks for.
 
-        The path may be FILE#RELEASE. `named`: the account as the operator named it, if so. `renews`: each calendar year
-        has a fresh total.
+        The path may be FILE#RELEASE. `account_name`: the account as the operator named it, if so. `renews`: each
+        calendar year has a fresh total.
 
         Raises:
             Refused: the operator named another account than the spec.
         """
         spec, folders = _spec_and_lists(path, store, ledger)
-        _refuse_other_name(spec, named)
+        _refuse_other_name(spec, account_name)
         if spec.account in [account.name for account in ledger.accounts()]:
             problem = (
                 f"is open already; for what this spec may read: dphist ledger allow --for {shlex.quote(str(path))}"
@@ -98,7 +98,7 @@ class SpecDecisions:
 
     @classmethod
     def to_allow(
-        cls, path: Path, store: Store, ledger: Ledger, named: str | None, also_of: Sequence[str] = ()
+        cls, path: Path, store: Store, ledger: Ledger, account_name: str | None, also_of: Sequence[str] = ()
     ) -> SpecDecisions:
         """What lets a release of an open account read what its spec asks for, where that was not decided before.
 
@@ -106,7 +106,7 @@ class SpecDecisions:
             Refused: the account protects somebody else than the spec, or the operator named another one.
         """
         spec, folders = _spec_and_lists(path, store, ledger)
-        _refuse_other_name(spec, named)
+        _refuse_other_name(spec, account_name)
         account = ledger.account(spec.account)
         if (account.privacy_unit, account.neighbours) != (str(spec.privacy_unit), spec.neighbours):
             protects = f"protects {account.privacy_unit} ({account.neighbours})"
@@ -209,7 +209,7 @@ class SpecDecisions:
 
 def in_words(reading: SourceReading) -> str:
     """A source and how it is read."""
-    where = f" in {reading.folder}" if reading.folder is not None else ""
+    place = f" in {reading.folder}" if reading.folder is not None else ""
     parts = [f"table {reading.table}"] if reading.table is not None else []
     if reading.format == "csv":
         sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
@@ -221,16 +221,16 @@ def in_words(reading: SourceReading) -> str:
     parts += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []
     if reading.unit_kinds:
         parts.append(f"units named by {', '.join(reading.unit_kinds)}")
-    return "; ".join([f"{reading.address}{where}", *parts])
+    return "; ".join([f"{reading.address}{place}", *parts])
 
 
 def _protected(spec: ReleaseSpec) -> str:
     return f"{spec.privacy_unit} ({spec.neighbours})"
 
 
-def _refuse_other_name(spec: ReleaseSpec, named: str | None) -> None:
-    if named not in (None, spec.account):
-        raise decision_refused(f"account {named}", f"the spec charges {spec.account}; name that, or none")
+def _refuse_other_name(spec: ReleaseSpec, account_name: str | None) -> None:
+    if account_name not in (None, spec.account):
+        raise decision_refused(f"account {account_name}", f"the spec charges {spec.account}; name that, or none")
 
 
 def _reading(spec: ReleaseSpec, store: Store, ledger: Ledger, also_of: Sequence[str]) -> SourceReading:

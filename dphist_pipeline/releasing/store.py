@@ -190,11 +190,7 @@ class Store:
 
     @classmethod
     def named(cls, named: Store | Path | None = None) -> Store:
-        """Opens the store to use; see `folder`. One that is open is given as it is.
-
-        Raises:
-            StoreMissing, Halted: what is wrong, and the mend.
-        """
+        """Opens the store to use; see `folder`. One that is open is given as it is."""
         return named if isinstance(named, Store) else cls.open(cls.folder(named))
 
     @classmethod
@@ -203,9 +199,6 @@ class Store:
 
         It may be a store's, one that `dphist store fetch` filled, or a copy, which stays as it is; by default as
         `folder` says.
-
-        Raises:
-            StoreMissing, Halted: what is wrong, and the mend.
         """
         root = cls.folder(None if named is None else Path(named))
         if not (root / DESCRIBED).exists() and (
@@ -216,11 +209,7 @@ class Store:
 
     @classmethod
     def open(cls, root: Path | str, ledger: str | None = None, witness: str | Path | None = None) -> Store:
-        """Opens the store in a folder, with its ledger and witness by address, or else as the environment says.
-
-        Raises:
-            StoreMissing, Halted: what is wrong, and the mend.
-        """
+        """Opens the store in a folder, with its ledger and witness by address, or else as the environment says."""
         _refuse_address(Path(root))
         root = Path(root).absolute()
         described = root / DESCRIBED
@@ -293,15 +282,15 @@ class Store:
         for account in ledger.accounts():
             for charge in (entry for entry in Statement.of(ledger, account.name).charges if not entry.lost):
                 key = Key.of(charge)
-                there, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
-                if recorded is None and there:
+                is_published, recorded = self.published(key).exists(), ledger.published_digest(charge)  # in this order
+                if recorded is None and is_published:
                     raise PublishedFilesDamaged(
                         self.published(key),
                         "is there, and the ledger has no entry that it was published; release it again, at no cost",
                     )
-                if recorded is not None and not there:
-                    here = not own or charge.folder is None or charge.folder.id in own
-                    missing += [str(key.public_place)] if here else []
+                if recorded is not None and not is_published:
+                    is_here = not own or charge.folder is None or charge.folder.id in own
+                    missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
                     self.vouched_audit(ledger, charge, recorded)
                     if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
@@ -339,16 +328,15 @@ class Store:
         """Charges whose files are published though the ledger does not say so: its end was cut off."""
         charges = [charge for account in ledger.accounts() for charge in Statement.of(ledger, account.name).charges]
         # The files first, the ledger second: a run enters its publication before anybody sees a file.
-        there = [charge for charge in charges if not charge.lost and self.published(Key.of(charge)).exists()]
-        return [charge for charge in there if ledger.published_digest(charge) is None]
+        published_charges = [
+            charge for charge in charges if not charge.lost and self.published(Key.of(charge)).exists()
+        ]
+        return [charge for charge in published_charges if ledger.published_digest(charge) is None]
 
     def vouched_audit(self, ledger: Ledger, charge: Charge, recorded: str | None) -> dict[str, Any]:
         """Reads the audit of what a charge paid for, and compares what it says with the ledger.
 
         `recorded`: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
-
-        Raises:
-            PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
         """
         from dphist_pipeline.releasing._vouching import vouched_audit
 
@@ -458,11 +446,11 @@ class Store:
 
     def forgotten_rejections(self, ledger: Ledger) -> set[Path]:
         """Files of rejections whose entries the ledger does not hold."""
-        known = {entry.hash for entry in ledger.entries()}
+        hashes = {entry.hash for entry in ledger.entries()}
         return {
-            self.root / where
-            for where, _, of in self.named_entries()
-            if (self.root / where).is_relative_to(self.confidential) and of not in known
+            self.root / place
+            for place, _, of in self.named_entries()
+            if (self.root / place).is_relative_to(self.confidential) and of not in hashes
         }
 
     def named_entries(self) -> Iterator[tuple[str, int, str]]:

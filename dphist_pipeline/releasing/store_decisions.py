@@ -246,8 +246,8 @@ class StoreDecisions:
         held = {charge.hash for charge in ledger.standing().charges}
         carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
         operator, forgotten = Operator.load(), store.forgotten_rejections(ledger)
-        named = [name for name in store.named_entries() if store.root / name[0] not in forgotten]
-        ledger.require(named, {charge.hash for charge in carried})
+        entries = [name for name in store.named_entries() if store.root / name[0] not in forgotten]
+        ledger.require(entries, {charge.hash for charge in carried})
         generation = ledger.adopt(reason, carried, elsewhere, operator)
         witness.begin_generation(store.id, ledger.standing)
         witness.note_head(store.id, *ledger.head())
@@ -291,7 +291,6 @@ def asked_by_options(
 
 
 def _query(file: Path) -> dict[str, Any]:
-    """The digest of a file of SQL, and its name."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -315,10 +314,10 @@ def _clock(day: str) -> dict[str, Any]:
     return {"clock": {"name": day}}
 
 
-def _version(written: str) -> dict[str, Any]:
-    if not FOR_ALL["version"].fullmatch(written):
-        raise decision_refused(f"--engine {written}", "must be written as duckdb=2.1, by major and minor version")
-    return {"version": {"name": written}}
+def _version(option: str) -> dict[str, Any]:
+    if not FOR_ALL["version"].fullmatch(option):
+        raise decision_refused(f"--engine {option}", "must be written as duckdb=2.1, by major and minor version")
+    return {"version": {"name": option}}
 
 
 def reading_of_spec(spec: ReleaseSpec) -> SourceReading:

@@ -85,17 +85,18 @@ class BandedAxisSpec(NamedAxis):
     def remarks(self) -> list[str]:
         """A sentence on texts with two numbers that may not be the ends of their band; none where all fit."""
         uppers = dict(pairwise(self._ends))
-        odd = [
+        unclear = [
             text
             for text, lower in self.bands.items()
             if len(_NUMBER.findall(text)) == 2
-            and not ((named := _upper_ends(text, lower)) and lower in uppers and _fits(named, uppers[lower]))
+            and not ((ends := _upper_ends(text, lower)) and lower in uppers and _fits(ends, uppers[lower]))
         ]
-        if not odd:
+        if not unclear:
             return []
         return [
-            f"Bands of axis '{self.name}': the numbers of {first_of([shown(text) for text in odd], MOST_ODD)} are not "
-            "the ends that `bands` and `stop` give. If they are ends, correct them: a table tells the declared ends."
+            f"Bands of axis '{self.name}': the numbers of {first_of([shown(text) for text in unclear], MOST_ODD)} are "
+            "not the ends that `bands` and `stop` give. If they are ends, correct them: a table tells the "
+            "declared ends."
         ]
 
     @property
@@ -108,9 +109,9 @@ class BandedAxisSpec(NamedAxis):
             yield (BANDS,), "needs at least two bands, or one and `stop`, such as {'0-17': 0, '18 or more': 18}"
         if self.stop is not None and self.bands and max(self.bands.values()) >= self.stop:
             yield ("stop",), f"{digits(self.stop)} must lie above the lower end of every band"
-        for before, here in pairwise(self._ends):
-            if float(before) == float(here):
-                yield (BANDS,), f"{digits(here)} is the same double as the end before it; use wider bands"
+        for before, upper in pairwise(self._ends):
+            if float(before) == float(upper):
+                yield (BANDS,), f"{digits(upper)} is the same double as the end before it; use wider bands"
         for end in self._ends if self.whole else ():
             if end.denominator != 1:
                 yield (BANDS,), f"{digits(end)} is not a whole number, as `whole: true` says; leave `whole` out"
@@ -158,9 +159,9 @@ def _upper_ends(text: str, lower: Fraction) -> list[tuple[Fraction, Fraction]]:
     return ends
 
 
-def _fits(named: Iterable[tuple[Fraction, Fraction]], upper: Fraction) -> bool:
+def _fits(ends: Iterable[tuple[Fraction, Fraction]], upper: Fraction) -> bool:
     """Whether a text says an upper end: as it is, or as the last value before it, such as 39 before 40."""
-    return any(upper in (end, end + step) for end, step in named)
+    return any(upper in (end, end + step) for end, step in ends)
 
 
 def _signed(text: str, number: re.Match[str]) -> Fraction:

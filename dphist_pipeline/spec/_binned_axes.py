@@ -143,9 +143,9 @@ def _uneven(start: Fraction, stop: Fraction, width: Fraction) -> list[tuple[Loca
 
 def _unordered(edges: tuple[Fraction, ...]) -> Iterator[tuple[Location, str]]:
     """The edges that do not lie above the edge before them."""
-    for position, (before, here) in enumerate(pairwise(edges), 1):
-        if here <= before:
-            what = f"{digits(here)} must lie above edges[{position - 1}], {digits(before)}: bins may not overlap"
+    for position, (before, edge) in enumerate(pairwise(edges), 1):
+        if edge <= before:
+            what = f"{digits(edge)} must lie above edges[{position - 1}], {digits(before)}: bins may not overlap"
             yield ("edges", position), f"{what}; sort the edges and write each once"
-        elif float(here) == float(before):
+        elif float(edge) == float(before):
             yield ("edges", position), f"is the same double as edges[{position - 1}]; use wider bins"

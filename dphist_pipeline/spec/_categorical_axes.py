@@ -40,11 +40,11 @@ class CategoricalAxisSpec(NamedAxis):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _codes_with_words(cls, written: object, judge: ModelWrapValidatorHandler[Self]) -> Self:
+    def _codes_with_words(cls, value: object, judge: ModelWrapValidatorHandler[Self]) -> Self:
         """`values: {C0: surgery}` as its codes and their labels."""
-        axis = cast("Mapping[str, object]", written)
+        axis = cast("Mapping[str, object]", value)
         if not isinstance(axis, Mapping) or not isinstance(words := axis.get("values"), Mapping):
-            return judge(written)
+            return judge(value)
         code_axis = judge({**axis, "values": list(words), "labels": _labels(words, beside="labels" in axis)})
         code_axis._worded = True
         return code_axis
@@ -130,9 +130,6 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     """The axis with its categories, levels and labels in place of the code list that it names.
 
     Relative paths start from `base`; without `decided`, no list is allowed.
-
-    Raises:
-        MistakesError: by field.
     """
     problems: list[tuple[Location, str]] = []
     if "values" in axis:

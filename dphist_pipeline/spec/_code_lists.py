@@ -245,7 +245,6 @@ def _group_problem(name: str, group: str) -> str:
 
 
 def _labels(rows: list[Row], column: str) -> tuple[str, ...]:
-    """The label of each code, or an empty text."""
     labels = [(number, row[column]) for number, row in rows]
     refuse_lines(
         [(number, f"its label {problem}") for number, label in labels if label and (problem := _problem(label))]

@@ -62,9 +62,9 @@ def _listed(item: Schema, least: int = 0, most: int | None = None) -> Schema:
     return _or_template({"type": "array", "items": item, **ends})
 
 
-def _mapping(fields: Mapping[str, FieldInfo], judged: Mapping[str, Schema], required: Iterable[str] = ()) -> Schema:
+def _mapping(fields: Mapping[str, FieldInfo], schemas: Mapping[str, Schema], required: Iterable[str] = ()) -> Schema:
     """A mapping with the fields of a model and no other."""
-    closed = {"properties": _forms(fields, judged), "required": list(required), "additionalProperties": False}
+    closed = {"properties": _forms(fields, schemas), "required": list(required), "additionalProperties": False}
     return _or_template({"type": "object", **closed})
 
 
@@ -72,16 +72,16 @@ _FLAG = _or_template({"type": "boolean"})
 _EDGE = _or_template({"type": ["number", "string"]})
 
 
-def _forms(fields: Mapping[str, FieldInfo], judged: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The form of each field of a model; `judged` has those of fields whose types do not say what a file may hold.
+def _forms(fields: Mapping[str, FieldInfo], schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The form of each field of a model; `schemas` has those of fields whose types do not say what a file may hold.
 
     Raises:
         ValueError: a field has no form, or a form no field.
     """
-    forms = {name: judged.get(name) or _form_of(info.annotation, info.metadata) for name, info in fields.items()}
-    wrong = [name for name, form in forms.items() if form is None] + sorted(set(judged) - set(fields))
-    if wrong:
-        raise ValueError(f"fields without a form for editors, or forms without a field: {', '.join(wrong)}")
+    forms = {name: schemas.get(name) or _form_of(info.annotation, info.metadata) for name, info in fields.items()}
+    unmatched = [name for name, form in forms.items() if form is None] + sorted(set(schemas) - set(fields))
+    if unmatched:
+        raise ValueError(f"fields without a form for editors, or forms without a field: {', '.join(unmatched)}")
     return {name: form for name, form in forms.items() if form is not None}
 
 
@@ -139,7 +139,7 @@ def _axis() -> Schema:
     codes = {"if": {"type": "object"}, "then": {"additionalProperties": word, "minProperties": 1}}
     # The groups of each level, or columns of the code list.
     levels = {"if": {"type": "object"}, "then": {"additionalProperties": _listed(_text())}, "else": _listed(_text())}
-    judged: dict[str, dict[str, Schema]] = {
+    schemas: dict[str, dict[str, Schema]] = {
         "banded": {
             "bands": {"type": "object", "additionalProperties": _EDGE, "minProperties": 1},
             "stop": _optional(_EDGE),
@@ -156,7 +156,7 @@ def _axis() -> Schema:
     more = {"categorical": CodeListFields.model_fields}
     kinds = {
         kind: _mapping(
-            more.get(kind, {}) | model.model_fields, {"name": _text()} | judged[kind], required.get(kind, ["column"])
+            more.get(kind, {}) | model.model_fields, {"name": _text()} | schemas[kind], required.get(kind, ["column"])
         )
         for kind, model in KINDS.items()
     }
@@ -175,7 +175,7 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
     required = [name for name, field in fields.items() if field.is_required()]
     neighbours = _one_of([*get_args(fields["neighbours"].annotation), "add_or_remove_one", "replace_one"])
     share = {"allOf": [_number(positive=True), {"exclusiveMaximum": 1}]}
-    judged = {
+    schemas = {
         **{"source": _text(), "source_sql": _optional(_text()), "csv_encoding": _one_of(ENCODINGS)},
         "privacy_unit": {"if": {"type": "array"}, "then": _listed(_text(), 1), "else": _text()},
         "neighbours": neighbours,
@@ -190,7 +190,7 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
     }
     each = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _listed({}, 1)}
     return {
-        "properties": {**_forms(fields, judged), "neighbors": neighbours, FOR_EACH: each},
+        "properties": {**_forms(fields, schemas), "neighbors": neighbours, FOR_EACH: each},
         "required": [name for name in required if name not in _MAY_BE_MISSING],
         "anyOf": [{"required": ["neighbours"]}, {"required": ["neighbors"]}],
     }
@@ -206,5 +206,5 @@ def _inside(fields: Mapping[str, FieldInfo], name: str) -> dict[str, FieldInfo]:
 def _tables(fields: Mapping[str, FieldInfo]) -> Schema:
     weight = _or_template({"type": ["number", "string"]})
     weights = _or_template({"type": "object", "additionalProperties": weight})
-    judged = {"weights": weights, "targets": weights, "invariants": _optional(_text())}
-    return {"allOf": [_mapping(_inside(fields, "tables"), judged), {"minProperties": 1}]}
+    schemas = {"weights": weights, "targets": weights, "invariants": _optional(_text())}
+    return {"allOf": [_mapping(_inside(fields, "tables"), schemas), {"minProperties": 1}]}

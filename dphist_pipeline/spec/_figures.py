@@ -37,7 +37,7 @@ class FiguresSpec(BaseModel):
 
     def of(self, level: str) -> dict[str, int]:
         """The figures of a level, by value."""
-        return {value: figure for _, named, value, figure in self.figures if named == level}
+        return {value: figure for _, name, value, figure in self.figures if name == level}
 
     def finest_level(self, axes: Sequence[Axis]) -> str:
         """The finest level that has figures.
@@ -64,23 +64,23 @@ class FiguresSpec(BaseModel):
         return finest
 
 
-def read_figures(written: object, info: ValidationInfo) -> FiguresSpec:
-    """Reads a file of figures by the rules of code lists; `written` is its path.
+def read_figures(path: object, info: ValidationInfo) -> FiguresSpec:
+    """Reads a file of figures by the rules of code lists; `path` is its path.
 
     Raises:
         MistakesError: the file may not be read, or a row is no figure.
     """
-    if not isinstance(written, str) or not written.strip():
-        raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {shown(written)}")])
+    if not isinstance(path, str) or not path.strip():
+        raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {shown(path)}")])
     context = info.context or {}
     base, decided = context.get("base") or Path(), context.get("code_lists")
-    name = shortened(str(Path(written)), 300)
+    name = shortened(str(Path(path)), 300)
     try:
-        counts, rows = COUNTS[0], read_rows(base / written, name, decided, ["level", "value", COUNTS[0]])
+        counts, rows = COUNTS[0], read_rows(base / path, name, decided, ["level", "value", COUNTS[0]])
     except MistakesError as mistakes:
         if "column 'persons' is not there" not in str(mistakes.found):
             raise
-        counts, rows = COUNTS[1], read_rows(base / written, name, decided, ["level", "value", COUNTS[1]])
+        counts, rows = COUNTS[1], read_rows(base / path, name, decided, ["level", "value", COUNTS[1]])
     return FiguresSpec(counts=counts, figures=tuple(_figure(row, counts) for row in rows))
 
 
@@ -95,8 +95,8 @@ def _figure(row: Row, counts: str) -> tuple[int, str, str, int]:
 def _check_values(figures: FiguresSpec, level: str, values: set[str]) -> None:
     """Every value has one figure."""
     seen: set[str] = set()
-    for line, named, value, _ in figures.figures:
-        if named != level:
+    for line, name, value, _ in figures.figures:
+        if name != level:
             continue
         if value not in values:
             raise MistakesError([((), f"line {line}: its value is not among those of level {shown(level)}")])

@@ -61,16 +61,16 @@ def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, An
     raise MistakesError(problems)
 
 
-def _read(written: object, context: Mapping[str, Any]) -> QueryFile:
-    if not isinstance(written, str) or not written.strip():
-        raise MistakesError([((), f"must be the path of a file such as codes/queries.csv, not {shown(written)}")])
-    file, name = (context.get("base") or Path()) / written, shortened(str(Path(written)), 300)
+def _read(path: object, context: Mapping[str, Any]) -> QueryFile:
+    if not isinstance(path, str) or not path.strip():
+        raise MistakesError([((), f"must be the path of a file such as codes/queries.csv, not {shown(path)}")])
+    file, name = (context.get("base") or Path()) / path, shortened(str(Path(path)), 300)
     rows = read_rows(file, name, context.get("code_lists"), COLUMNS)
     if len(rows) > MOST_QUERIES:
         raise MistakesError([((), f"{name} has more than {MOST_QUERIES:,} queries")])
-    wrong = f"its weight must be a number from 0 to {LARGEST_WEIGHT:,}, without signs or commas"
+    problem = f"its weight must be a number from 0 to {LARGEST_WEIGHT:,}, without signs or commas"
     weights = [_weight(row["weight"]) for _, row in rows]
-    refuse_lines([(line, wrong) for (line, _), weight in zip(rows, weights, strict=True) if weight is None])
+    refuse_lines([(line, problem) for (line, _), weight in zip(rows, weights, strict=True) if weight is None])
     return QueryFile(name, tuple(rows), tuple(weight for weight in weights if weight is not None))
 
 

@@ -20,11 +20,7 @@ ENDING = ".sql"
 
 
 def content_of_query(file: Path, called: str) -> bytes:
-    """The content of the file of a query, whose name, links followed, ends in .sql: text in UTF-8.
-
-    Raises:
-        ValueError: naming the mistake of the file.
-    """
+    """The content of the file of a query, whose name, links followed, ends in .sql: text in UTF-8."""
     try:
         if {file.suffix.lower(), file.resolve().suffix.lower()} != {ENDING}:
             raise ValueError(f"must end in {ENDING}, links followed: it names the file of a query")
@@ -97,11 +93,7 @@ def select_of(parser: Any, sql: str) -> Node:
 
 
 def text_of(parser: Any, node: Node) -> str:
-    """SQL of a parse, which must read back as the same.
-
-    Raises:
-        NotAccepted: it does not.
-    """
+    """SQL of a parse, which must read back as the same."""
     import duckdb
 
     statements = {"error": False, "statements": [{"node": node}]}

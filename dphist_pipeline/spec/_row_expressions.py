@@ -70,9 +70,9 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
     Raises:
         NotAccepted: for a node that is not known to be a function of one row that cannot raise.
     """
-    counted = [0] if seen is None else seen
-    counted[0] += 1
-    if counted[0] > MOST_NODES or level > MOST_LEVELS:
+    count = [0] if seen is None else seen
+    count[0] += 1
+    if count[0] > MOST_NODES or level > MOST_LEVELS:
         raise NotAccepted(f"it has more than {MOST_NODES:,} parts or {MOST_LEVELS} levels; shorten it")
     if level and node.get("alias"):
         raise NotAccepted("only a whole item of SELECT is given a name by AS", node)
@@ -80,7 +80,7 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
     if judge is None:
         raise NotAccepted(_REFUSED.get(node.get("class", ""), f"{_named(node)} is not known to work row by row"), node)
     try:
-        return judge(node, lambda below: judge_expression(below, counted, level + 1))
+        return judge(node, lambda below: judge_expression(below, count, level + 1))
     except NotAccepted as error:
         # What was rebuilt has no place in the file: its nearest surroundings that have one tell the line.
         if error.offset < 0:
@@ -91,20 +91,20 @@ def judge_expression(node: Node, seen: list[int] | None = None, level: int = 0) 
 Walk = Callable[[Node], Judged]
 
 
-def as_kind(judged: Judged, kind: Kind, where: str) -> Judged:
+def as_kind(expression: Judged, kind: Kind, where: str) -> Judged:
     """The expression as one of `KINDS`; only constants are cast for it. `where` takes it, for the message."""
-    if judged.kind == kind:
-        return judged
-    fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(judged.kind, ())
+    if expression.kind == kind:
+        return expression
+    fits = {NOTHING: KINDS, WHOLE: ("BIGINT", "DOUBLE"), DECIMAL: ("DOUBLE",)}.get(expression.kind, ())
     if kind in fits:
-        return replace(judged, node=cast_to(judged.node, kind), kind=kind)
-    raise NotAccepted(f"{where} takes {kind}, not {_described(judged, kind)}", judged.node)
+        return replace(expression, node=cast_to(expression.node, kind), kind=kind)
+    raise NotAccepted(f"{where} takes {kind}, not {_described(expression, kind)}", expression.node)
 
 
-def settled(judged: Judged) -> Judged:
+def settled(expression: Judged) -> Judged:
     """The expression with a kind; a constant without one gets its default kind."""
     kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
-    return as_kind(judged, kinds[judged.kind], "this") if judged.kind in kinds else judged
+    return as_kind(expression, kinds[expression.kind], "this") if expression.kind in kinds else expression
 
 
 def check_plain(node: Node, *handled: str) -> None:
@@ -147,14 +147,14 @@ def _as_known(kind: str) -> Kind:
     return next(known_kind for known_kind in KINDS if known_kind == kind)
 
 
-def _described(judged: Judged, kind: str) -> str:
-    if judged.kind == COLUMN:
-        return f"a column as it is: write {_mend(judged, kind)}"
-    return f"{judged.kind}; write TRY_CAST(… AS {kind})"
+def _described(expression: Judged, kind: str) -> str:
+    if expression.kind == COLUMN:
+        return f"a column as it is: write {_mend(expression, kind)}"
+    return f"{expression.kind}; write TRY_CAST(… AS {kind})"
 
 
-def _mend(judged: Judged, kind: str = "") -> str:
-    column = shown(judged.node["column_names"][-1])[1:-1]
+def _mend(expression: Judged, kind: str = "") -> str:
+    column = shown(expression.node["column_names"][-1])[1:-1]
     return f'TRY_CAST("{column}" AS {kind or "…"}), since a column may hold anything'
 
 
@@ -210,10 +210,10 @@ def _judge_form(node: Node, walk: Walk) -> Judged:
         raise NotAccepted(f"{_named(node)} is not known to work row by row", node)
     where, takes, gives = form
     listed = parts == ("children",)
-    judged = takes([walk(child) for child in (node["children"] if listed else [node[part] for part in parts])], where)
-    below = [part.node for part in judged]
+    operands = takes([walk(child) for child in (node["children"] if listed else [node[part] for part in parts])], where)
+    below = [part.node for part in operands]
     children = {"children": below} if listed else dict(zip(parts, below, strict=True))
-    return Judged({**node, **children}, gives or judged[0].kind, _columns(judged))
+    return Judged({**node, **children}, gives or operands[0].kind, _columns(operands))
 
 
 def _judge_case(node: Node, walk: Walk) -> Judged:
@@ -239,8 +239,8 @@ def _judge_function(node: Node, walk: Walk) -> Judged:
     if name in known.JOINING and parts:
         return Judged(call_of(name, [_cut(part, name) for part in parts]), "VARCHAR", columns, joins=True)
     if name in known.ALIKE and len(parts) >= 2:
-        alike = _alike(parts, name)
-        return Judged(call_of(name, [part.node for part in alike]), alike[0].kind, columns)
+        operands = _alike(parts, name)
+        return Judged(call_of(name, [part.node for part in operands]), operands[0].kind, columns)
     function = known.TRUNCATION if name == known.TRUNCATING else FUNCTIONS.get(name)
     if function is None:
         raise NotAccepted(_unknown(name), node)

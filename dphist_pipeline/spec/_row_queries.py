@@ -98,10 +98,9 @@ def read_row_query(file: Path, called: str, unit: Collection[str] = ()) -> RowQu
     raise ValueError(f"{name}, {_refusal_in_words(sql, refused)}")
 
 
-def _refusal_in_words(sql: str, refused: NotAccepted) -> str:
-    """The problem with its line."""
-    line = f"line {line_of(sql, refused.offset)}: " if refused.offset >= 0 else ""
-    return f"{line}{refused.problem.rstrip('. ')}"
+def _refusal_in_words(sql: str, refusal: NotAccepted) -> str:
+    line = f"line {line_of(sql, refusal.offset)}: " if refusal.offset >= 0 else ""
+    return f"{line}{refusal.problem.rstrip('. ')}"
 
 
 def judged_query(sql: str, sha256: str, unit: Collection[str] = ()) -> RowQuery:
@@ -136,13 +135,13 @@ def _by_row(node: Node) -> tuple[Node, _Items, frozenset[str]]:
         raise NotAccepted("GROUP BY ALL puts rows together")
     check_plain(node, *_PARTS, "select_list", "from_table", "where_clause", "aggregate_handling")
     _check_table(node.get("from_table") or {})
-    counted = [0]
-    items = _items(node["select_list"], counted)
+    count = [0]
+    items = _items(node["select_list"], count)
     read = frozenset[str]().union(*items.outputs.values())
     where = None
     if node.get("where_clause"):
-        judged = as_kind(judge_expression(node["where_clause"], counted), "BOOLEAN", "WHERE")
-        where, read = kept_from_raising(judged.node), read | judged.columns
+        condition = as_kind(judge_expression(node["where_clause"], count), "BOOLEAN", "WHERE")
+        where, read = kept_from_raising(condition.node), read | condition.columns
     table = {"type": "BASE_TABLE", "table_name": SOURCE}
     runs = {
         **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "aggregate_handling": "STANDARD_HANDLING"},
@@ -165,7 +164,7 @@ def _check_table(table: Node) -> None:
     check_plain(table, "table_name")
 
 
-def _items(select_list: list[Node], counted: list[int]) -> _Items:
+def _items(select_list: list[Node], count: list[int]) -> _Items:
     nodes: list[Node] = []
     outputs: dict[str, frozenset[str]] = {}
     bare: dict[str, str] = {}
@@ -177,18 +176,18 @@ def _items(select_list: list[Node], counted: list[int]) -> _Items:
             excluded = _star(item)
             nodes.append(item)
             continue
-        judged = settled(judge_expression(item, counted))
-        name = _output_name(item, judged)
+        expression = settled(judge_expression(item, count))
+        name = _output_name(item, expression)
         if name.lower() in map(str.lower, outputs):
             raise NotAccepted(
                 f"two of its columns are called {shown(name)}; give one another name", item, allowable=False
             )
-        if judged.kind == row_expressions.COLUMN:
-            bare[name] = next(iter(judged.columns))
-            nodes.append({**judged.node, "alias": name})
+        if expression.kind == row_expressions.COLUMN:
+            bare[name] = next(iter(expression.columns))
+            nodes.append({**expression.node, "alias": name})
         else:
-            nodes.append({**kept_from_raising(judged.node), "alias": name})
-        outputs[name] = judged.columns
+            nodes.append({**kept_from_raising(expression.node), "alias": name})
+        outputs[name] = expression.columns
     if excluded is not None:
         outputs["*"] = frozenset()
     return _Items(nodes, outputs, bare, excluded or frozenset())
@@ -229,10 +228,10 @@ def _star(item: Node) -> frozenset[str]:
     return frozenset(left_out)
 
 
-def _output_name(item: Node, judged: Judged) -> str:
+def _output_name(item: Node, expression: Judged) -> str:
     name = str(item.get("alias") or "")
-    if not name and judged.kind == row_expressions.COLUMN:
-        name = next(iter(judged.columns))
+    if not name and expression.kind == row_expressions.COLUMN:
+        name = next(iter(expression.columns))
     if not name:
         raise NotAccepted("an item that is no plain column needs a name: `… AS name`", item)
     if name == "*":
@@ -250,8 +249,8 @@ def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:
     for cast in _constant_casts(node):
         alone = {**node, "select_list": [{**cast, "alias": "x"}], "from_table": {"type": "EMPTY"}, "where_clause": None}
         if parser.execute(text_of(parser, alone)).fetchone() == (None,):
-            wanted = cast["type_expr"]["type_name"]
-            raise NotAccepted(f"{shown(cast['child']['literal'].get('text'))} is no {wanted}", cast, allowable=False)
+            type_name = cast["type_expr"]["type_name"]
+            raise NotAccepted(f"{shown(cast['child']['literal'].get('text'))} is no {type_name}", cast, allowable=False)
     left_out = [name for item in node["select_list"] for name in item.get("exclude_list", [])]
     names = dict.fromkeys(name.lower() for name in (*sorted(columns), *left_out))
     made_up = ", ".join(f"unnest([NULL, '', '0']) AS {identifier(name)}" for name in (*names, "one more"))

@@ -149,24 +149,26 @@ def _with_levels(axis: Axis) -> dict[str, Axis]:
 
 
 def _levels_clash(
-    tables: TablesSpec, known: Mapping[str, tuple[int, Any]], used: set[str]
+    tables: TablesSpec, levels_by_name: Mapping[str, tuple[int, Any]], used: set[str]
 ) -> list[tuple[Location, str]]:
     """Whether a table names two levels of one axis, or levels do not nest."""
     mistakes: list[tuple[Location, str]] = []
     for number, table in enumerate(tables.list):
         by_axis: dict[int, str] = {}
         for name in dict.fromkeys(table):
-            other = by_axis.setdefault(known[name][0], name)
+            other = by_axis.setdefault(levels_by_name[name][0], name)
             if other != name:
                 what = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
                 mistakes.append((("list", number), what))
     levels: dict[int, list[str]] = {}
-    for name in (name for name in known if name in used):
-        levels.setdefault(known[name][0], []).append(name)
-    several = [sorted(names, key=lambda name: -known[name][1].size) for names in levels.values() if len(names) > 1]
+    for name in (name for name in levels_by_name if name in used):
+        levels.setdefault(levels_by_name[name][0], []).append(name)
+    several = [
+        sorted(names, key=lambda name: -levels_by_name[name][1].size) for names in levels.values() if len(names) > 1
+    ]
     for names in several:
         for fine, coarse in pairwise(names):
-            if coarse not in known[fine][1].levels:
+            if coarse not in levels_by_name[fine][1].levels:
                 what = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
                 mistakes.append((("list",), f"{what} in all tables"))
     return mistakes

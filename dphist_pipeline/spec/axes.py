@@ -91,11 +91,7 @@ _ADAPTER: TypeAdapter[AxisSpec] = TypeAdapter(AxisSpec)
 
 
 def domain_of(described: Iterable[object]) -> Domain:
-    """The declared grid from `axes` of an `audit.json`, in order.
-
-    Raises:
-        Halted: they are none.
-    """
+    """The declared grid from `axes` of an `audit.json`, in order."""
     with suppress(ValueError, TypeError):  # pydantic's own errors are among them
         return Domain(tuple(_ADAPTER.validate_python(axis).axis for axis in described))
     raise Halted(

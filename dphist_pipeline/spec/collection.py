@@ -386,9 +386,6 @@ class CollectionSpec(BaseModel):
         """A spec from the mapping under `attributes`, which holds no templates.
 
         Relative paths start from `base`; messages call the mapping `where`.
-
-        Raises:
-            SpecError: with every mistake.
         """
         settings = {as_key(key): value for key, value in attributes.items() if value is not None}
         try:
@@ -404,9 +401,6 @@ class CollectionSpec(BaseModel):
         """The spec in a mapping as written, where no template is resolved.
 
         Relative paths start from `base`; `problems` were found before, and are named in the same message.
-
-        Raises:
-            SpecError: with every mistake that was found.
         """
         (spec,) = from_templates(cls.from_attributes, attributes, base, problems, "collection")
         return spec
@@ -457,9 +451,6 @@ def load_collection(path: Path | str) -> CollectionSpec:
     """The spec of a collection in a YAML file, checked whole; no report is opened.
 
     Paths inside it start from its project, see `folder_of_spec`.
-
-    Raises:
-        SpecError: with every mistake, its place in the file and its mend.
     """
     (spec,) = from_file(path, COLLECTION, "collection", CollectionSpec.from_attributes)
     return spec
@@ -467,7 +458,7 @@ def load_collection(path: Path | str) -> CollectionSpec:
 
 def _plain(value: object) -> object:
     if isinstance(value, Consumer):
-        return {name: _plain(held) for name, held in vars(value).items()}
+        return {name: _plain(item) for name, item in vars(value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(held) for held in value]
+        return [_plain(item) for item in value]
     return str(value) if isinstance(value, str | Fraction) else value

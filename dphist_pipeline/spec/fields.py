@@ -30,7 +30,6 @@ def declared(digest: bool, later: bool = False, **more: Any) -> Any:
     """A field, marked as part of the spec's digest or not.
 
     Args:
-        digest: whether a change to it changes what is released.
         later: added after specs were in use: out of the digest while it has its default, or else every period that was
             released before would ask for `--revise`.
     """
@@ -98,11 +97,7 @@ def listed(least: int = 0, most: int | None = None) -> Listed:
 
 
 def no_flag(value: object) -> object:
-    """The value of a number's field: `true` and `false` are no numbers, though Python takes them for 1 and 0.
-
-    Raises:
-        ValueError: for one of them.
-    """
+    """The value of a number's field: `true` and `false` are no numbers, though Python takes them for 1 and 0."""
     if isinstance(value, bool):
         raise ValueError(f"must be a number, not {shown(value)}")
     return value

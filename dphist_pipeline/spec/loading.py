@@ -87,9 +87,9 @@ def plain_problem(value: object, level: int = 0) -> str:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             return "has a key that is not text"
-        return next(filter(None, (plain_problem(held, level + 1) for held in value.values())), "")
+        return next(filter(None, (plain_problem(item, level + 1) for item in value.values())), "")
     if isinstance(value, list | tuple):
-        return next(filter(None, (plain_problem(held, level + 1) for held in value)), "")
+        return next(filter(None, (plain_problem(item, level + 1) for item in value)), "")
     return f"is a {shortened(type(value).__name__)}, which no file could hold; give text, numbers, lists or mappings"
 
 
@@ -139,9 +139,9 @@ def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], i
 def _filled_in(value: object, at: Location, variables: Mapping[str, object], problems: Found) -> Any:
     """A copy with variables filled in; texts that the variables gave are not looked at again."""
     if isinstance(value, Mapping):
-        return {key: _filled_in(held, (*at, str(key)), variables, problems) for key, held in value.items()}
+        return {key: _filled_in(item, (*at, str(key)), variables, problems) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_filled_in(held, (*at, number), variables, problems) for number, held in enumerate(value)]
+        return [_filled_in(item, (*at, number), variables, problems) for number, item in enumerate(value)]
     return _text(value, at, variables, problems) if isinstance(value, str) else value
 
 
@@ -168,10 +168,10 @@ def _looked_up(path: str, variables: Mapping[str, object]) -> object:
         raise _LoopWrong(f"there is no variable {shown(name)}. {did_you_mean(str(name), list(variables))}".strip())
     value = variables[str(name)]
     for step in steps:
-        held: Any = dict(enumerate(value)) if isinstance(value, list | tuple) else value
-        if not isinstance(held, Mapping) or step not in held:
+        items: Any = dict(enumerate(value)) if isinstance(value, list | tuple) else value
+        if not isinstance(items, Mapping) or step not in items:
             raise _LoopWrong(f"there is no {shown(step)} in `{path}`, which is looked up by key or number alone")
-        value = held[step]
+        value = items[step]
     if problem := plain_problem(value):
         raise _LoopWrong(f"the variable `{path}` {problem}")
     return value
@@ -301,9 +301,6 @@ def from_file(
         build: makes a spec of the resolved mapping.
         addresses: fields in which `{{ env.X }}` is resolved.
         variables: that a project declares; with None there are neither variables nor loops.
-
-    Raises:
-        SpecError: with every mistake that was found.
     """
     try:
         file = Path(path)
@@ -340,20 +337,15 @@ def from_templates(
     """The specs in a mapping whose templates are not resolved yet: one, or one for each item of `for_each`.
 
     Args:
-        build: makes one of the resolved mapping.
-        addresses: fields in which `{{ env.X }}` is resolved.
         variables: that a project declares for `{{ NAME }}`; with None there are neither variables nor loops.
-
-    Raises:
-        SpecError: with every mistake that was found.
     """
-    parts, wrong = ([Part(attributes)], []) if variables is None else unfolded(attributes, variables)
+    parts, loop_problems = ([Part(attributes)], []) if variables is None else unfolded(attributes, variables)
     specs, faults = [], []
     for part in parts:
         spec, mistakes = _judged(build, part.attributes, base, part.problems, addresses)
         specs.append(spec)
         faults.append(mistakes)
-    problems = [*problems, *wrong, *merged(parts, faults)]
+    problems = [*problems, *loop_problems, *merged(parts, faults)]
     readable = [spec for spec in specs if spec is not None]
     names = [str(getattr(spec, of_what)) for spec in readable]
     twice = next((name for number, name in enumerate(names) if name in names[:number]), "")

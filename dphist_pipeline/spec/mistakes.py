@@ -196,7 +196,7 @@ def checker(kind: Any) -> Callable[[object], Any]:
     return check
 
 
-def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location, str]]:
+def _explained(detail: Any, at: Location, model_fields: Fields) -> list[tuple[Location, str]]:
     facts = detail.get("ctx", {})
     if isinstance(facts.get("error"), MistakesError):
         return [((*at, *below), what) for below, what in facts["error"].found]
@@ -204,10 +204,10 @@ def _explained(detail: Any, at: Location, known: Fields) -> list[tuple[Location,
         return [(at, str(facts["error"]))]
     name = str(at[-1]) if at else ""
     if detail["type"] == "extra_forbidden":
-        return [(at, NO_FIELDS.get(name) or f"unknown field. {did_you_mean(name[:LONGEST_ECHO], known)}")]
+        return [(at, NO_FIELDS.get(name) or f"unknown field. {did_you_mean(name[:LONGEST_ECHO], model_fields)}")]
     if detail["type"] == "literal_error":
         return [(at, _one_of(facts["expected"], detail["input"]))]
-    field = next((known[step] for step in at if isinstance(step, str) and step in known), None)
+    field = next((model_fields[step] for step in at if isinstance(step, str) and step in model_fields), None)
     such_as = f", such as {field.examples[0]}" if field is not None and field.examples else ""
     filled = {**facts, "description": field.description if field else "", "such_as": such_as}
     return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=shown(detail["input"]), **filled))]

@@ -395,9 +395,6 @@ class DeclaredRelease(EngineField):
         """A spec from the mapping under `attributes`, with its templates resolved.
 
         Relative paths start from `base`; messages call the mapping `where`; without `code_lists`, no code list is read.
-
-        Raises:
-            SpecError: with every mistake that was found.
         """
         if not isinstance(attributes, Mapping):
             raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
@@ -445,9 +442,6 @@ class DeclaredRelease(EngineField):
         """The one release spec in a mapping whose templates are not resolved yet.
 
         `problems` were found before, and are named in the same message.
-
-        Raises:
-            SpecError: with every mistake that was found.
         """
         build = cls._build(lambda fields: code_lists)
         (spec,) = from_templates(build, attributes, base, problems, addresses=ADDRESSES)
@@ -530,8 +524,8 @@ class DeclaredRelease(EngineField):
 
     def with_usual_quality(self) -> Self:
         """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""
-        seen = min(MOST_ROWS, max(DEFAULT_ROWS, 2 * self.max_rows_per_unit))
-        return self.model_copy(update={"quality": QualitySpec(share=DEFAULT_SHARE, rows=seen)})
+        rows = min(MOST_ROWS, max(DEFAULT_ROWS, 2 * self.max_rows_per_unit))
+        return self.model_copy(update={"quality": QualitySpec(share=DEFAULT_SHARE, rows=rows)})
 
     @property
     def text_format(self) -> str | None:

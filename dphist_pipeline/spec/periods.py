@@ -225,11 +225,7 @@ def _instant(moment: datetime) -> datetime:
 
 
 def known_zone(zone: str) -> str:
-    """An IANA time zone that means the same on every machine.
-
-    Raises:
-        ValueError: there is no such zone.
-    """
+    """An IANA time zone that means the same on every machine."""
     try:
         if not zone.startswith(_MACHINE_ZONES):
             ZoneInfo(zone)

@@ -140,9 +140,6 @@ def check_placeholders(address: str, secret: bool = False) -> None:
     """Refuses unknown placeholders, and those that name no stretch of time without others.
 
     No message shows an address that is `secret`.
-
-    Raises:
-        ValueError: with what to write.
     """
     names = placeholders_of(address)
     for name in sorted(names - GLOBS.keys()):
@@ -456,7 +453,6 @@ def _encoding_named(value: object) -> Encoding:
 
 
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns that name a person together."""
     mistakes: list[tuple[Location, str]] = []
     for number, column in enumerate(columns):
         if column == EVERY_ROW and len(columns) > 1:

@@ -83,7 +83,11 @@ FACES = (
                 "default_status=dg.DefaultScheduleStatus.RUNNING",
                 "a schedule spends before anybody started it",
             ),
-            Mutation("(first + passed) % 12 + 1 for", "passed % 12 + 1 for", "fiscal quarters are other partitions"),
+            Mutation(
+                "(first + months_passed) % 12 + 1 for",
+                "months_passed % 12 + 1 for",
+                "fiscal quarters are other partitions",
+            ),
         ),
     ),
     Part(
@@ -118,8 +122,8 @@ FACES = (
                 "a refusal is retried",
             ),
             Mutation(
-                "Found(all(conditions.values()), conditions,",
-                "Found(True, conditions,",
+                "CheckResult(all(conditions.values()), conditions,",
+                "CheckResult(True, conditions,",
                 "the gate passes whatever was found",
             ),
         ),
@@ -166,7 +170,7 @@ FACES = (
         (CLI, "system/test_replay.py"),
         (
             Mutation("if revise != bool(reason.strip()):", "if False:", "a reason alone is charged as a revision"),
-            Mutation('"replayed": published.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
+            Mutation('"replayed": publication.replayed,', '"replayed": False,', "a script takes a replay for a charge"),
         ),
     ),
     Part(
@@ -207,8 +211,8 @@ FACES = (
         (
             Mutation("        if len(questions) > 1:\n", "        if False:\n", "one of two questions is answered"),
             Mutation(
-                "ask(box, box_where(written))",
-                "ask(box_where(written), box)",
+                "ask(box, box_where(condition))",
+                "ask(box_where(condition), box)",
                 "a difference with the wrong sign",
             ),
             Mutation("asked.mean, asked.low, asked.high, box", "asked.mean, asked.high, asked.low, box", "ends"),
@@ -230,7 +234,9 @@ FACES = (
         (
             Mutation("if spent + question.epsilon > limit:", "if spent > limit:", "more than a contributor allows"),
             Mutation(
-                'earlier = record["answered"].get(question.digest)', "earlier = None", "fresh coins at every asking"
+                'earlier_answer = record["answered"].get(question.digest)',
+                "earlier_answer = None",
+                "fresh coins at every asking",
             ),
             Mutation("                self._write(record)\n", "", "a report is given away before its record"),
         ),
@@ -245,7 +251,7 @@ FACES = (
             Mutation(
                 "return Chance(1, part.epsilon / 2 if", "return Chance(1, part.epsilon if", "twice epsilon is spent"
             ),
-            Mutation("others + (others >= numbers[lies])", "others", "a lie that is the truth"),
+            Mutation("draws + (draws >= numbers[lies])", "draws", "a lie that is the truth"),
             Mutation("places[values == edges[-1]] = part.intervals - 1", "pass", "the last edge is in no interval"),
         ),
     ),
@@ -267,7 +273,7 @@ FACES = (
         ("local/test_tally.py",),
         (
             Mutation(
-                "        wrong |= _above(planes, question.values)\n",
+                "        is_wrong |= _above(planes, question.values)\n",
                 "        pass\n",
                 "a sum of thousands counts",
             ),
@@ -325,7 +331,7 @@ FACES = (
         "dphist_pipeline/planning/interview.py",
         ("planning/test_interview.py",),
         (
-            Mutation("            if not wrong:\n", "            if answer:\n", "what check refuses is taken"),
+            Mutation("            if not problem:\n", "            if answer:\n", "what check refuses is taken"),
             Mutation("sensitivity / (epsilon *", "1 / (epsilon *", "a cell is said to be nearer than it is"),
         ),
     ),

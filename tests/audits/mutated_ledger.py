@@ -13,8 +13,8 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return earlier\n            books.refuse_wrong_clock(writing.now, request.days)\n",
-                "return earlier\n",
+                "return earlier_charge\n            books.refuse_wrong_clock(writing.now, request.days)\n",
+                "return earlier_charge\n",
                 "a wrong clock renews an account",
             ),
             Mutation("if expected_id not in (None, books.ledger_id):", "if False:", "another store's ledger is used"),
@@ -28,7 +28,7 @@ LEDGER = (
             ),
             Mutation("if not is_public_key(key):", "if False:", "a text that is no key decides"),
             Mutation(
-                "writing.books.permissions.judge_allowed(account.name, allowed, waiting=True)\n",
+                "writing.books.permissions.judge_allowed(account.name, allowance, waiting=True)\n",
                 "pass\n",
                 "a source of two accounts",
             ),
@@ -64,15 +64,15 @@ LEDGER = (
             ),
             Mutation("self.adoptions[before:]", "self.adoptions", "a charge after an adoption counts before it"),
             Mutation(
-                '        ("epsilon", there.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
+                '        ("epsilon", charge.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
             ),
             Mutation(
-                '        ("the spec\'s digest", there.digest, request.digest),\n', "", "another spec joins a charge"
+                '        ("the spec\'s digest", charge.digest, request.digest),\n', "", "another spec joins a charge"
             ),
-            Mutation("    if there.lost:\n", "    if False:\n", "a charge of a lost ledger is drawn again"),
+            Mutation("    if charge.lost:\n", "    if False:\n", "a charge of a lost ledger is drawn again"),
             Mutation(
-                "        self._refuse_rejected(charge)\n        there = self.published",
-                "        there = self.published",
+                "        self._refuse_rejected(charge)\n        recorded_digest = self.published",
+                "        recorded_digest = self.published",
                 "what was rejected is published",
             ),
             Mutation(
@@ -112,14 +112,18 @@ LEDGER = (
         (
             Mutation("hashes.get(number) != of and", "number not in hashes and", "a restored ledger is used"),
             Mutation(
-                "if there is None or there.hash != last.hash:",
-                "if there is None:",
+                "if first_entry is None or first_entry.hash != last.hash:",
+                "if first_entry is None:",
                 "a ledger that was exchanged is charged",
             ),
-            Mutation("        if there != charge:\n", "        if there is None:\n", "a charge of another history"),
             Mutation(
-                "if known and (operator is None or operator.public not in known):",
-                "if known and operator is None:",
+                "        if ledger_charge != charge:\n",
+                "        if ledger_charge is None:\n",
+                "a charge of another history",
+            ),
+            Mutation(
+                "if operators and (operator is None or operator.public not in operators):",
+                "if operators and operator is None:",
                 "anybody",
             ),
             Mutation(
@@ -178,8 +182,8 @@ LEDGER = (
                 "became another's",
             ),
             Mutation(
-                "if there is None or account not in (None, there.account):",
-                "if there is None:",
+                "if decision is None or account not in (None, decision.account):",
+                "if decision is None:",
                 "one account takes back what another was allowed",
             ),
             Mutation(
@@ -192,7 +196,7 @@ LEDGER = (
                 "        return (False and",
                 "one operator decides which engine reads the records of an account of two",
             ),
-            Mutation(") or named or same", ") or same", "records that overlap are read by one operator's word"),
+            Mutation(") or is_shared or same", ") or same", "records that overlap are read by one operator's word"),
             Mutation(
                 "self.owners(draft.reading, waiting)",
                 "self.owners(draft.reading)",
@@ -296,7 +300,7 @@ LEDGER = (
             ),
             Mutation("            sync_folder(self.path.parent)\n", "", "a new ledger may vanish in a crash"),
             Mutation('_once("charged_once", "charged", *_KEY)\n', "", "the table takes a charge twice"),
-            Mutation('if named["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
+            Mutation('if sql_by_kind["trigger"] != self.triggers or', "if", "a ledger without its triggers is used"),
             Mutation("?mode=rw", "?mode=rwc", "a missing ledger is made anew, empty"),
             Mutation(
                 '                if intent == "write":\n                    connection.commit()\n',
@@ -310,7 +314,7 @@ LEDGER = (
         "dphist_pipeline/ledger/witness.py",
         ("unit/test_witness.py", "unit/test_witness_file.py", "attacks/test_copies_that_draw_again.py"),
         (
-            Mutation("            if held < current[0]:\n", "            if False:\n", "a superseded copy draws"),
+            Mutation("            if generation < current[0]:\n", "            if False:\n", "a superseded copy draws"),
             Mutation(
                 "position >= len(ledger.charges) or", "position < len(ledger.charges) and", "a ledger that is behind"
             ),
@@ -328,7 +332,7 @@ LEDGER = (
         ("unit/test_witness_file.py", "unit/test_witness.py"),
         (
             Mutation('    sa.UniqueConstraint("store", "generation", "release", "period", "revision"),\n', "", "twice"),
-            Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {there}",\n', "", "rows are replaced"),
+            Mutation('        "replaced": f"BEFORE INSERT ON {table.name} WHEN {exists}",\n', "", "rows are replaced"),
             Mutation(
                 "            if version != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"
             ),

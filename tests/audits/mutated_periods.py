@@ -103,7 +103,7 @@ PERIODS = (
         (
             Mutation("spec.freshness if spec.freshness is not None", "spec.freshness if spec.freshness", "a week late"),
             Mutation('    if month != "*":\n        return YEAR\n', "", "a yearly release pages every month"),
-            Mutation("if path.read_bytes() == written:", "if path.read_bytes():", "the first schedule counts for ever"),
+            Mutation("if path.read_bytes() == content:", "if path.read_bytes():", "the first schedule counts for ever"),
         ),
     ),
     Part(
@@ -191,7 +191,7 @@ PERIODS = (
             Mutation(
                 "    if _TOP + _WITHDRAWN in card:\n", "    if False:\n", "a withdrawn card leads to another number"
             ),
-            Mutation(" if older else _unmarked_superseded(text, here)", " if True else text", "the latest is marked"),
+            Mutation(" if older else _unmarked_superseded(text, folder)", " if True else text", "the latest is marked"),
             Mutation("            newest = latest.get(", "            newest = 0 * latest.get(", "no card is marked"),
         ),
     ),

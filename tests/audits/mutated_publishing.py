@@ -48,7 +48,7 @@ PUBLISHING = (
         (BUCKETS, "system/test_object_storage.py"),
         (
             Mutation("        read(folder)\n", "", "what was altered is sent"),
-            Mutation("now - KEPT} - named", "now - KEPT}", "what is named is deleted"),
+            Mutation("now - KEPT} - object_names", "now - KEPT}", "what is named is deleted"),
             Mutation(
                 'if manifest.publisher not in ("", publisher):',
                 "if False:",
@@ -260,7 +260,7 @@ PUBLISHING = (
                 "if False",
                 "no page warns of a withdrawal",
             ),
-            Mutation("reversed(known[:most])", "reversed(known)", "the page of all grows with every period"),
+            Mutation("reversed(points[:most])", "reversed(points)", "the page of all grows with every period"),
             Mutation(
                 "listed, sorted(audits), _picker(release),",
                 "listed, _picker(release),",

@@ -130,7 +130,9 @@ READING = (
         (
             Mutation("permissions.version(version) is None", "permissions.version(version)", "what was allowed warns"),
             Mutation("!= SUITE[name]]", "== SUITE[name]]", "Polars and PyArrow of another version pass in silence"),
-            Mutation("seen.ledger is None or", "seen.ledger is not None and", "a place without a ledger is not told"),
+            Mutation(
+                "subject.ledger is None or", "subject.ledger is not None and", "a place without a ledger is not told"
+            ),
         ),
     ),
 )

@@ -168,7 +168,7 @@ RELEASING = (
         (REJECTIONS, APPROVALS),
         (
             Mutation(
-                "if held and ledger.published_digest(charge) is None:",
+                "if is_held and ledger.published_digest(charge) is None:",
                 "if False:",
                 "published before anybody approved",
             ),
@@ -207,7 +207,9 @@ RELEASING = (
         (
             Mutation('if published and "approved" not in', 'if False and "approved" not in', "approved afterwards"),
             Mutation("    PublicFolder(store).refresh(Key(name, period, 1))\n", "", "SQL answers what was withdrawn"),
-            Mutation("if attempt.charge is None or not drawn:", "if False:", "an approval before anything was drawn"),
+            Mutation(
+                "if attempt.charge is None or not is_drawn:", "if False:", "an approval before anything was drawn"
+            ),
         ),
     ),
     Part(
@@ -221,7 +223,9 @@ RELEASING = (
         (
             Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),
             Mutation("(_FIRST if store.joined else folder)", "folder", "a joined host draws for an old charge"),
-            Mutation("if there.id != folder.id and published:", "if False:", "missing files are told as a charge"),
+            Mutation(
+                "if host_folder.id != folder.id and published:", "if False:", "missing files are told as a charge"
+            ),
         ),
     ),
     Part(
@@ -247,7 +251,7 @@ RELEASING = (
         "dphist_pipeline/releasing/_taken_names.py",
         ("system/test_refusals.py", "system/test_families.py"),
         (
-            Mutation("    if there:\n", "    if False:\n", "two releases share a view"),
+            Mutation("    if clashes:\n", "    if False:\n", "two releases share a view"),
             Mutation("if is_family and _is_used(store, name):", "if False:", "a table takes the name of a release"),
         ),
     ),
@@ -296,7 +300,9 @@ RELEASING = (
                 "file.is_relative_to(folder) for file in records", "False for file in records", "records made public"
             ),
             Mutation(
-                "    if named not in (None, spec.account):\n", "    if False:\n", "another account than was named"
+                "    if account_name not in (None, spec.account):\n",
+                "    if False:\n",
+                "another account than was named",
             ),
         ),
     ),
@@ -384,7 +390,11 @@ RELEASING = (
     Part(
         "dphist_pipeline/releasing/_plans.py",
         ("system/test_upstream.py",),
-        (Mutation('("files" in spec.requires or not there)', "(not there)", "a period is charged with a day missing"),),
+        (
+            Mutation(
+                '("files" in spec.requires or not present)', "(not present)", "a period is charged with a day missing"
+            ),
+        ),
     ),
     Part(
         "dphist_pipeline/releasing/due.py",
@@ -456,7 +466,9 @@ RELEASING = (
                 "            pass\n",
                 "an edit of the spec publishes what was in doubt",
             ),
-            Mutation("facts | approved | judged.facts", "facts | approved", "the audit does not say what was compared"),
+            Mutation(
+                "facts | approved | judgement.facts", "facts | approved", "the audit does not say what was compared"
+            ),
         ),
     ),
     Part(

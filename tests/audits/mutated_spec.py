@@ -197,7 +197,7 @@ SPEC = (
         "dphist_pipeline/spec/_binned_axes.py",
         AXES,
         (
-            Mutation("        if here <= before:\n", "        if here < before:\n", "a bin without a width"),
+            Mutation("        if edge <= before:\n", "        if edge < before:\n", "a bin without a width"),
             Mutation(
                 "tuple((first + number * step) / unit for",
                 "tuple(float(start) + number * float(width) for",

@@ -144,12 +144,12 @@ def test_only_the_name_of_a_person_s_column_is_a_default_for_who_is_protected() 
     _, questions = asked([], header)
     assert questions[0].default == "2"
     decided, questions = asked(["1", "3", "week", "iso", "4, 5", *ANSWERS[5:]], header)
-    warned = [line for line in questions[1].said if line.startswith("! ")]
+    warned = [line for line in questions[1].remarks if line.startswith("! ")]
     assert len(warned) == 1 and "call_id looks like the id of an event or a row, and patient_no like" in warned[0]
     _, questions = asked([""], "call_id,Datum,age,kind\n")
     assert questions[0].default == "" and questions[1].problem == "needs an answer"
     _, questions = asked(["patient_no"], header)
-    assert questions[1].said == ("Protected: each patient_no, with all its rows.",)
+    assert questions[1].remarks == ("Protected: each patient_no, with all its rows.",)
     assert decided is not None and str(decided.spec.privacy_unit) == "call_id"
 
 
@@ -198,7 +198,7 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
     assert "0.5: a cell is told within ± 19; odds that a unit is in the source change at most 1.65 times" in " ".join(
         questions[11].because
     )
-    assert questions[7].said == ("Cells: 66 = age (22) × kind (3), each published, also where it is empty.",)
+    assert questions[7].remarks == ("Cells: 66 = age (22) × kind (3), each published, also where it is empty.",)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_what_falls_to_other_is_told_at_the_end() -> None:
 def test_left_out_columns_are_no_axes_and_one_axis_is_needed() -> None:
     decided, questions = asked([*ANSWERS[:5], "-", "-", "4", "a, b", *ANSWERS[7:]])
     assert decided is not None and [axis.name for axis in decided.spec.domain.axes] == ["kind"]
-    assert questions[7].said == ("No axis is left: a table needs at least one.",)
+    assert questions[7].remarks == ("No axis is left: a table needs at least one.",)
 
 
 def test_rows_of_their_own_need_no_cap_and_no_outcome() -> None:
@@ -508,7 +508,7 @@ def test_hostile_column_names_change_nothing_but_their_own_place(office: Office)
         assert decided is not None, name
         Path("loans.yaml").write_text(decided.text, encoding="utf-8")
         assert [axis["column"] for axis in attributes("loans.yaml")["axes"]] == ([name, "fine"] if known else ["fine"])
-        shown = [line for question in questions for line in (question.asks, *question.because, *question.said)]
+        shown = [line for question in questions for line in (question.asks, *question.because, *question.remarks)]
         assert all(letter.isprintable() for line in [*shown, *decided.text.splitlines()] for letter in line), name
 
 

@@ -144,7 +144,6 @@ class Asked:
 
 
 def _apart(questions: Sequence[str]) -> str:
-    """What to do with two questions."""
     if questions[0] != "by":
         return "ask them one by one"
     return (
@@ -203,8 +202,8 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
         case "share":
             return [answer_as_json(publication.share(box_where(asked.share or ""), box))]
         case "difference" | "ratio":
-            ask, written = getattr(publication, asked.question), getattr(asked, asked.question)
-            return [answer_as_json(ask(box, box_where(written)))]
+            ask, condition = getattr(publication, asked.question), getattr(asked, asked.question)
+            return [answer_as_json(ask(box, box_where(condition)))]
         case "compare":
             return [answer_as_json(publication.change_since(cast("Publication", other), box))]
         case "changes":
@@ -231,7 +230,6 @@ def _by_values(publication: Publication, asked: Asked, box: Box, other: Publicat
 
 
 def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
-    """A table of counts, of rates, or of standardised rates."""
     from dphist_pipeline.answering.asking import read_population
 
     by = names_of(asked.by) if asked.by else []
@@ -292,13 +290,13 @@ def print_rows(
     }
     hidden |= {"ci_lower", "ci_upper", "bin_lower", "bin_upper"} if asked.quantile else set()  # they stand in words
     # A note that all rows have stands below, without a number in each of them.
-    shared = notes[:1] if len(notes) == 1 and all(row["note"] for row in rows) else []
-    hidden |= {"note"} if shared or not notes else set()
+    shared_notes = notes[:1] if len(notes) == 1 and all(row["note"] for row in rows) else []
+    hidden |= {"note"} if shared_notes or not notes else set()
     hidden |= {name for name in (rows[0] if rows else ()) if name.endswith(("period_start", "period_end"))}
     # The line below names both sides, which are of one period.
     hidden |= set() if other is None else {"first_period", "second_period"}
     hidden -= set(asked.axes)
-    numbered = [] if shared else notes
+    numbered = [] if shared_notes else notes
     cuts, remarks = _cuts([told_once(row.get("capped") or "") for row in rows], len(numbered))
     if cuts:
         texts = [{**row, "capped": cut} for row, cut in zip(texts, cuts, strict=True)]
@@ -313,7 +311,7 @@ def print_rows(
     words = {row.get("reliability") for row in rows}
     for word in (word for word in MARKS if word in words):
         out.print(f"{MARKS[word].strip()} {word}: {RELIABILITY.legend[word]}")
-    for note in shared:
+    for note in shared_notes:
         out.print(escape(_as_sentence(note)))
     for number, note in enumerate(numbered, 1):
         out.print(f"({number}) {escape(note)}")
@@ -343,9 +341,9 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
     distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:
         return [], [_as_sentence(one) for one in distinct]
-    moved = [match for match in map(MOVED.fullmatch, sentences) if match]
-    if len(moved) == len(sentences) and len({match[1] for match in moved}) == 1:
-        return [match[2] for match in moved], [_as_sentence(f"{moved[0][1]} what the column capped says")]
+    matches = [match for match in map(MOVED.fullmatch, sentences) if match]
+    if len(matches) == len(sentences) and len({match[1] for match in matches}) == 1:
+        return [match[2] for match in matches], [_as_sentence(f"{matches[0][1]} what the column capped says")]
     numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
     below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
     return [numbers.get(sentence, "") for sentence in sentences], below

@@ -217,14 +217,13 @@ def answer(
 
 
 def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: int | None) -> None:
-    """Prints the count in a box, with its interval and what to know of it."""
     from dphist_pipeline.publishing.told_numbers import ToldNumber
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
-    counted, true = _unit_in_words(audit)
+    unit, true = _unit_in_words(audit)
     cells = "1 cell" if count.cells == 1 else f"{count.cells:,} cells"
     number = ToldNumber.of(vars(count), decimals, limit_of(audit))
-    out.print(f"[bold]{number.figure(number.value)}[/] {escape(counted)}, estimated over {cells}: {which}")
+    out.print(f"[bold]{number.figure(number.value)}[/] {escape(unit)}, estimated over {cells}: {which}")
     if number.limit is not None and number.hides:
         out.print(f"  {commands_hide(number.limit)}")
     elif count.basis != "noise_only":
@@ -243,9 +242,8 @@ def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: 
         out.print(f"  Estimated from {accepted:,} reports; an estimate may exceed their number.")
 
 
-def _two_periods(written: str) -> tuple[str, str]:
-    """Both periods of `--changes`."""
-    days = [day.strip() for day in written.split(",")]
+def _two_periods(option: str) -> tuple[str, str]:
+    days = [day.strip() for day in option.split(",")]
     if len(days) != 2 or not all(days):
         raise typer.BadParameter("takes two periods, as in 2026-03-02,2026-03-09, or none", param_hint="--changes")
     return days[0], days[1]

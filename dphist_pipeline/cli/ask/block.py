@@ -62,7 +62,7 @@ def block(
         raise application_refused("give either --by, which cuts blocks from both releases, or --released-groups")
     mine = Store.folder(store)
     releases = ((mine, release, period), (other_store or mine, other, other_period))
-    folders = [latest_revision(Store.public_folder(at), name, wanted) for at, name, wanted in releases]
+    folders = [latest_revision(Store.public_folder(at), name, period) for at, name, period in releases]
     one, two = map(WholeRelease.read, folders)
     if by:
         cut = blocking(one, two, [[name.strip() for name in axes.split(",")] for axes in by], pairs, least)

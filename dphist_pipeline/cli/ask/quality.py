@@ -73,8 +73,8 @@ def quality(
         if axis is not None and lines:
             print_table([axis, "counted", "cut", TOGETHER, "share cut"], lines)
     if left_out:
-        why = "their intervals are wider than the count that they speak of"
-        out.print(f"Not shown, for {why}: {escape('; '.join(left_out))}. --json shows all")
+        reason = "their intervals are wider than the count that they speak of"
+        out.print(f"Not shown, for {reason}: {escape('; '.join(left_out))}. --json shows all")
     if texts.limit:
         out.print(commands_hide(texts.limit))
 
@@ -83,7 +83,7 @@ def _print_failures(
     standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], numbers: _Told
 ) -> None:
     """Prints the missing and undeclared values that stand out, and the sentence on the others."""
-    failed, others = standing
+    failed, sentence = standing
     means = {"unparsed": "is missing or does not parse", "undeclared": "is not declared"}
     if failed:
         header = ["axis", "rows whose value", "estimate", TOGETHER]
@@ -91,17 +91,16 @@ def _print_failures(
         if bounded := [row["axis"] for row in failed if row["ci_upper"] == most.get(row["axis"])]:
             axes = " and ".join(dict.fromkeys(bounded))
             out.print(f"  {escape(BOUNDED.format(axes=axes))}")
-    print_lines(filter(None, [others]))
+    print_lines(filter(None, [sentence]))
 
 
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], others: str, numbers: _Told) -> None:
-    """Prints the numbers that stand out, and the sentence on the others."""
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], sentence: str, numbers: _Told) -> None:
     if rows:
         lines = [(row["category"], *numbers.of(row)) for row in rows[:MOST_ROWS]]
         print_table([title, "estimate", TOGETHER], lines)
     if more := len(rows[MOST_ROWS:]):
         out.print(f"… and {more:,} more row{'s' if more > 1 else ''}: --json shows all")
-    print_lines(filter(None, [others]))
+    print_lines(filter(None, [sentence]))
 
 
 @dataclass(frozen=True)
@@ -120,18 +119,18 @@ class _Told:
 
     def of_cut(self, cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
         """A category with its rows counted and cut, the interval and the share of the latter."""
-        counted, about, lower, upper = self._texts((cut.counted, cut.about, *cut.possible), vars(cut))
+        rows, about, lower, upper = self._texts((cut.counted, cut.about, *cut.possible), vars(cut))
         category = "other" if cut.category is None else words.get(cut.category, cut.category)
         if min(cut.counted, cut.about) < self.limit:
             few = words_for(self.limit)
             return (
                 category,
-                few if cut.counted < self.limit else counted,
+                few if cut.counted < self.limit else rows,
                 few if cut.about < self.limit else about,
                 "",
                 "",
             )
-        return category, counted, about, f"{lower} to {upper}", cut.share_in_words
+        return category, rows, about, f"{lower} to {upper}", cut.share_in_words
 
     def _texts(self, numbers: Sequence[float], interval: Mapping[str, Any]) -> list[str]:
         from dphist_pipeline.publishing.formatting import in_decimals

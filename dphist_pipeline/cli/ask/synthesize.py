@@ -115,7 +115,6 @@ def _ends(option: str, values: list[str] | None) -> dict[str, Any]:
 
 
 def _print(whole: Any, records: Any, output: Path) -> None:
-    """Prints what was written, and which bands were not reached."""
     out.print(f"[green]✓[/] Written: {escape(str(output))}, {records.rows:,} synthetic records")
     out.print(f"  Drawn from {escape(whole.called)}, whose whole counts sum to {whole.total:,}; seed {records.seed}")
     if "tables" in whole.audit:

@@ -56,15 +56,15 @@ def doctor(
 
 
 def _tell_due(store: Store, as_json: bool) -> None:
-    late = overdue(store, store.ledger(), datetime.now(UTC))
+    overdue_periods = overdue(store, store.ledger(), datetime.now(UTC))
     if as_json:
-        print_json(late.facts())
-    elif late.says:
-        out.print(f"{SIGNS['fault']} {escape(late.says)}")
+        print_json(overdue_periods.facts())
+    elif overdue_periods.says:
+        out.print(f"{SIGNS['fault']} {escape(overdue_periods.says)}")
         out.print("  look whether the schedule runs; run them, or waive what never comes: dphist ledger waive --help")
     else:
         out.print(f"{SIGNS['ok']} nothing is due")
-    if late.unknown and not as_json:
-        out.print(f"  not known before their next release: {escape(', '.join(late.unknown))}")
-    if late.periods:
+    if overdue_periods.unknown and not as_json:
+        out.print(f"  not known before their next release: {escape(', '.join(overdue_periods.unknown))}")
+    if overdue_periods.periods:
         raise typer.Exit(1)

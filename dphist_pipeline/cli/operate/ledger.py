@@ -430,10 +430,10 @@ def _where(store: Path | None) -> list[str]:
     return [] if store is None else ["--store", str(store)]
 
 
-def _account_name(written: str) -> str:
+def _account_name(name: str) -> str:
     """Refuses what no spec can name: an account is there for good."""
     try:
-        return spec_fields.name(written)
+        return spec_fields.name(name)
     except ValueError as error:
         problem = str(error)
     raise typer.BadParameter(problem, param_hint="ACCOUNT")

@@ -41,9 +41,9 @@ def add_key(
     decisions = StoreDecisions.of(Store.named(store))
     ledger = decisions.ledger
     with decisions.signing() as operator:
-        waiting = ledger.add_key(name, public, operator)
-    if waiting is not None:
-        out.print(f"Entered, and not in force yet: another operator must sign it: dphist ledger sign {waiting}")
+        decision = ledger.add_key(name, public, operator)
+    if decision is not None:
+        out.print(f"Entered, and not in force yet: another operator must sign it: dphist ledger sign {decision}")
         return
     out.print(f"[green]✓[/] Decides from now on: {', '.join(map(escape, ledger.operators().values()))}")
 
@@ -86,8 +86,8 @@ def rotate_key(
         out.print(
             f"  decide with it:                      export DPHIST_OPERATOR_KEY={escape(quote(str(to.absolute())))}"
         )
-        moved = f"mv {quote(str(to))} {quote(str(key_path()))}"
-        out.print(f"  once every store of yours knows it:  {escape(moved)}")
+        command = f"mv {quote(str(to))} {quote(str(key_path()))}"
+        out.print(f"  once every store of yours knows it:  {escape(command)}")
 
 
 def _new_key(path: Path, store: Path) -> Operator:

@@ -113,8 +113,8 @@ def adopt(
         out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
 
 
-def _elsewhere(written: str) -> tuple[str, Fraction]:
-    account, equals, amount = written.partition("=")
+def _elsewhere(option: str) -> tuple[str, Fraction]:
+    account, equals, amount = option.partition("=")
     if not equals:
         raise typer.BadParameter("takes ACCOUNT=EPSILON, such as health=0.5", param_hint="--spent-elsewhere")
     return account, exact_option(amount, "--spent-elsewhere")
@@ -145,7 +145,7 @@ def publish(
     from dphist_pipeline.releasing.public_folder import PublicFolder
 
     public = PublicFolder(Store.named(store))
-    before = public.store.public_address
+    address_before = public.store.public_address
     if to is not None:
         public = public.copying_to(to)
     with progress(as_json) as step:
@@ -156,8 +156,8 @@ def publish(
     done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
     end = "" if copied.sent else " is up to date"
     out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if before not in (None, public.store.public_address):
-        out.print(f"  {escape(str(before))} stays as it is, and gets nothing more")
+    if address_before not in (None, public.store.public_address):
+        out.print(f"  {escape(str(address_before))} stays as it is, and gets nothing more")
     print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
 
 
@@ -188,7 +188,7 @@ def pages(
             f"[green]✓[/] pages of {f'{anew:,}' if anew else 'no'} publication{'s' if anew > 1 else ''} rendered anew"
             f"{were}. The catalogue is built anew"
         )
-        print_lines([f"  left as they are: {place}: {why}" for place, why in done.left.items()])
+        print_lines([f"  left as they are: {place}: {reason}" for place, reason in done.left.items()])
     if done.left:
         raise typer.Exit(1)
 

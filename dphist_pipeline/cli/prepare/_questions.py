@@ -40,7 +40,7 @@ def _answer(question: Question) -> str:
     if question.problem:
         out.print(f"[yellow]![/] {escape(question.problem)}")
     else:
-        print_lines(question.said)
+        print_lines(question.remarks)
         out.print(f"\n[bold]{escape(question.asks)}[/]")
         print_lines(f"  {line}" for line in question.because)
     default = f" [{question.default}]" if question.default else ""

@@ -162,7 +162,6 @@ def _changed(beside: SpecCheck) -> str:
 
 
 def _print_several(spec: Path, names: Sequence[str], as_json: bool) -> None:
-    """What a file with `for_each` makes."""
     if as_json:
         print_json({"releases": list(names)})
         return

@@ -36,15 +36,15 @@ class SeveralEpsilons(TyperCommand):
 
 def expand_epsilons(words: list[str]) -> list[str]:
     """The same words, with `--epsilon` before every further number of a list."""
-    named, in_list = list[str](), False
+    mechanisms, in_list = list[str](), False
     for word in words:
-        is_named = bool(named) and named[-1] == EPSILON
+        is_named = bool(mechanisms) and mechanisms[-1] == EPSILON
         if in_list and not is_named and NUMBER.fullmatch(word):
-            named.append(EPSILON)
+            mechanisms.append(EPSILON)
         else:
             in_list = is_named or word == EPSILON or word.startswith(f"{EPSILON}=")
-        named.append(word)
-    return named
+        mechanisms.append(word)
+    return mechanisms
 
 
 def compare(

@@ -131,17 +131,15 @@ def forecast(
 
 
 def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
-    """The mechanism that the rule names for the declared axes."""
     if (serves == "tables") != (spec.family is not None):
         have = "has `tables:`, which `tables` alone serves" if spec.family else "has no `tables:` to serve"
         raise typer.BadParameter(f"--serves {serves}: this spec {have}")
     return mechanism_for(serves, len(spec.domain.shape))
 
 
-def _targets(written: Sequence[str]) -> dict[str, float]:
-    """Wanted errors by table."""
+def _targets(options: Sequence[str]) -> dict[str, float]:
     errors = {}
-    for text in written:
+    for text in options:
         name, _, number = text.partition("=")
         try:
             errors[name.strip()] = float(number)

@@ -21,21 +21,27 @@ def show_mechanisms(
     paper's value, and why they differ. In JSON: a card and a list of
     settings for each mechanism.
     """
-    cards = {name: registry.card(name)} if name else {known: _card_or_problem(known) for known in registry.names()}
+    cards = (
+        {name: registry.card(name)}
+        if name
+        else {mechanism: _card_or_problem(mechanism) for mechanism in registry.names()}
+    )
     if as_json:
-        print_json({known: {"card": card, "settings": _settings(known)} for known, card in cards.items()})
+        print_json({mechanism: {"card": card, "settings": _settings(mechanism)} for mechanism, card in cards.items()})
     elif name:
         out.print(cards[name], markup=False)
     else:
         print_table(
             ["mechanism", "what it does"],
-            [(known, card.partition("\n")[0].partition(": ")[2] + _brought_by(known)) for known, card in cards.items()],
+            [
+                (mechanism, card.partition("\n")[0].partition(": ")[2] + _brought_by(mechanism))
+                for mechanism, card in cards.items()
+            ],
         )
         out.print("\nThe whole card: dphist mechanisms NAME")
 
 
 def _card_or_problem(name: str) -> str:
-    """The card of a mechanism; for an unusable mechanism of another package, the reason."""
     try:
         return registry.card(name)
     except registry.UnusableMechanism as error:

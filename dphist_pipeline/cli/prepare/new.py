@@ -112,20 +112,20 @@ def new(
         out.print("There is no store yet: dphist init makes one, before the second.")
 
 
-def _release_name(written: str) -> str:
+def _release_name(name: str) -> str:
     try:
-        return fields.release_name(written)
+        return fields.release_name(name)
     except ValueError as error:
         problem = str(error)
-    hint = ". To draft from a file: dphist new RELEASE --from FILE" if {"/", "."} & {*written} else ""
+    hint = ". To draft from a file: dphist new RELEASE --from FILE" if {"/", "."} & {*name} else ""
     raise typer.BadParameter(f"{problem.rstrip('.')}{hint}", param_hint="RELEASE")
 
 
-def _is_file(written: str) -> bool:
+def _is_file(argument: str) -> bool:
     """Whether a text in place of a release's name is a file of records, by its ending."""
     from dphist_pipeline.spec.sources import FORMATS, ending_of
 
-    return FORMATS.get(ending_of(written) or "") in ("parquet", "csv")
+    return FORMATS.get(ending_of(argument) or "") in ("parquet", "csv")
 
 
 def _release_of(file: str) -> str:
@@ -141,11 +141,11 @@ def _release_of(file: str) -> str:
     raise typer.BadParameter(f"{shown(file)} gives the table no name; name it: {command}", param_hint="RELEASE")
 
 
-def _with_advice(written: str) -> tuple[str, dict[str, object]]:
+def _with_advice(mechanism: str) -> tuple[str, dict[str, object]]:
     """A mechanism and its settings, with those that do better than its defaults."""
     from dphist_pipeline.evaluation.contenders import parse_contender
     from dphist_pipeline.mechanisms import advice_beside, build
 
-    contender = parse_contender(written)
+    contender = parse_contender(mechanism)
     settings = dict(contender.settings)
     return contender.mechanism, {**settings, **advice_beside(build(contender.mechanism, settings), settings)}

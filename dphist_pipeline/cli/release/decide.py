@@ -41,15 +41,23 @@ def publish(
     checked = load_spec(spec, store)
     opened_store = Store.named(store)
     with progress(as_json) as step:
-        published = verbs.publish_approved(checked, opened_store, approved_by, period, revision=revision, progress=step)
+        publication = verbs.publish_approved(
+            checked, opened_store, approved_by, period, revision=revision, progress=step
+        )
     if as_json:
         names = ("release", "period", "revision", "approved")
-        print_json({**{name: published.audit.get(name) for name in names}, "path": str(published.path)})
+        print_json({**{name: publication.audit.get(name) for name in names}, "path": str(publication.path)})
         return
     statement = Statement.of(opened_store.ledger(), checked.account)
-    says, copied_to = Compared.of_publication(published.path).says, opened_store.public_address
+    says, copied_to = Compared.of_publication(publication.path).says, opened_store.public_address
     print_release(
-        published.audit, published.replayed, published.path, statement, charged=False, copied_to=copied_to, says=says
+        publication.audit,
+        publication.replayed,
+        publication.path,
+        statement,
+        charged=False,
+        copied_to=copied_to,
+        says=says,
     )
 
 

@@ -311,18 +311,17 @@ def publish(
         _print(counted, releases)
 
 
-def _counted(spec: CollectionSpec, store: Store, named: list[Path]) -> Counted:
-    """Counts the reports in the files that are named, else in those that the spec names."""
+def _counted(spec: CollectionSpec, store: Store, files: list[Path]) -> Counted:
     from dphist_pipeline.local.publication import count_reports, report_files
     from dphist_pipeline.local.reports import keep_lines
 
-    named = named or report_files(spec)
-    if STANDARD_INPUT not in named:
-        return count_reports(spec, named)
+    files = files or report_files(spec)
+    if STANDARD_INPUT not in files:
+        return count_reports(spec, files)
     with store.run(Key(spec.release_of(spec.consumers[0]), spec.round, 1)) as scratch:
         file = scratch / "reports.parquet"
         left_out = keep_lines(question_of(spec), sys.stdin.buffer, file)
-        return count_reports(spec, [file, *(path for path in named if path != STANDARD_INPUT)], left_out)
+        return count_reports(spec, [file, *(path for path in files if path != STANDARD_INPUT)], left_out)
 
 
 def _as_json(counted: Counted, publications: list[Release]) -> dict[str, object]:
@@ -336,8 +335,8 @@ def _as_json(counted: Counted, publications: list[Release]) -> dict[str, object]
 
 
 def _print(counted: Counted, publications: list[Release]) -> None:
-    refused = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
-    out.print(f"{counted.tally.reports:,} reports counted; refused: {refused or 'none'}")
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
+    out.print(f"{counted.tally.reports:,} reports counted; refused: {reasons or 'none'}")
     rows: list[tuple[str, ...]] = []
     for release in publications:
         names = (str(release.audit[name]) for name in ("release", "period", "revision"))

@@ -70,30 +70,39 @@ def _release(
         err.print(f"[yellow]![/] {escape(changed)}")
     try:
         with progress(as_json) as step:
-            published = release.release(
+            publication = release.release(
                 checked, opened_store, period, reason=reason, upstream_checked=upstream_checked, progress=step
             )
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = beside.unsaid_dates(published.audit["period"], opens=not published.replayed)
-    older = "" if published.replayed else _older_card(published.path, published.audit)
-    statement, compared = Statement.of(opened_store.ledger(), checked.account), Compared.of_publication(published.path)
+    warning = beside.unsaid_dates(publication.audit["period"], opens=not publication.replayed)
+    older = "" if publication.replayed else _older_card(publication.path, publication.audit)
+    statement, compared = (
+        Statement.of(opened_store.ledger(), checked.account),
+        Compared.of_publication(publication.path),
+    )
     if as_json:
-        doubt = doubt_of_publication(published.path, published.audit)
+        doubt = doubt_of_publication(publication.path, publication.audit)
         warnings = [warning_text for warning_text in (warning, changed, older, doubt) if warning_text]
         print_json(
-            {name: published.audit[name] for name in ("release", "period", "revision", "epsilon")}
-            | {"replayed": published.replayed, "path": str(published.path), "account": statement_facts(statement)}
+            {name: publication.audit[name] for name in ("release", "period", "revision", "epsilon")}
+            | {"replayed": publication.replayed, "path": str(publication.path), "account": statement_facts(statement)}
             | ({"warnings": warnings} if warnings else {})
-            | ({"total_holds_zero": True} if published.audit.get("total_holds_zero") else {})
+            | ({"total_holds_zero": True} if publication.audit.get("total_holds_zero") else {})
             | ({"compared": compared.facts} if compared.periods else {})
             | ({"copied_to": opened_store.public_address} if opened_store.public_address else {})
         )
         return
     says, copied_to = compared.says, opened_store.public_address
     print_release(
-        published.audit, published.replayed, published.path, statement, copied_to=copied_to, says=says, warning=warning
+        publication.audit,
+        publication.replayed,
+        publication.path,
+        statement,
+        copied_to=copied_to,
+        says=says,
+        warning=warning,
     )
     print_warning(older)
 

@@ -112,12 +112,12 @@ class Group:
 class Done:
     """What a step did; Dagster gets the first 32 characters of the version.
 
-    `found`: by its check, which passes if everything holds.
+    `conditions`: by its check, which passes if everything holds.
     """
 
     version: str
     metadata: Mapping[str, Any] | None = None
-    found: Mapping[str, bool] | None = None
+    conditions: Mapping[str, bool] | None = None
 
 
 def step(
@@ -141,7 +141,7 @@ def step(
         version = dg.DataVersion(done.version[:32])
         for asset in assets:
             yield dg.MaterializeResult(asset_key=asset.key, data_version=version, metadata=done.metadata)
-        conditions = dict(done.found or {})
+        conditions = dict(done.conditions or {})
         for gate in checks:
             yield dg.AssetCheckResult(
                 passed=all(conditions.values()), asset_key=key, check_name=gate.name, metadata=conditions
@@ -206,10 +206,13 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
     try:
         return tried(work)
     except DphistError as error:
-        message, refused = error.told, True
+        message, is_refusal = error.told, True
     except Exception as error:
-        message, refused = f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})", False
-    if refused and context is not None:
+        message, is_refusal = (
+            f"{doing} failed with {type(error).__name__} (message withheld: it may hold {held})",
+            False,
+        )
+    if is_refusal and context is not None:
         never_run_again(context)
     raise dg.Failure(message, allow_retries=False)
 

@@ -48,9 +48,6 @@ class SpecComponent(dg.Component):
         """The specs in a mapping whose templates are not resolved yet.
 
         `problems` are mistakes around the attributes, for the same message. A module of the project declares variables.
-
-        Raises:
-            SpecError: with every mistake.
         """
         raise NotImplementedError
 
@@ -71,10 +68,10 @@ class SpecComponent(dg.Component):
         try:
             return cls(cls.checked(fields, folder_of_spec(file), around, _variables(context)))
         except SpecError as error:
-            wrong = _with_lines(error, context)
+            mistakes = _with_lines(error, context)
         if around:
-            raise wrong
-        return cls((), wrong)
+            raise mistakes
+        return cls((), mistakes)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The definitions of all specs; mistakes of all files stop the code location with one message."""
@@ -103,8 +100,8 @@ def attributes_model(component: str, spec: type[BaseModel], also: Sequence[str],
 
     def strict(json_schema: dict[str, Any]) -> None:
         more = dict(schema())
-        for name, judged in more.pop("properties", {}).items():
-            json_schema["properties"][name] = {"description": f"See the spec reference: {name}", **judged}
+        for name, schema_of_field in more.pop("properties", {}).items():
+            json_schema["properties"][name] = {"description": f"See the spec reference: {name}", **schema_of_field}
         json_schema.update({"additionalProperties": False, **more})
 
     config = ConfigDict(extra="allow", json_schema_extra=strict)
@@ -117,13 +114,13 @@ def _variables(context: dg.ComponentLoadContext) -> dict[str, object]:
     return {name: value for name, value in context.resolution_context.scope.items() if name not in own}
 
 
-def _all_wrong(wrong: SpecError, context: dg.ComponentLoadContext) -> DphistError:
-    if wrong.file is None:  # made in Python
-        return wrong
+def _all_wrong(mistakes: SpecError, context: dg.ComponentLoadContext) -> DphistError:
+    if mistakes.file is None:  # made in Python
+        return mistakes
     # Every file of a project is loaded before the definitions of one are built.
     everywhere = context.component_tree.get_all_components(of_type=SpecComponent)
     errors = [component.wrong for component in everywhere if component.wrong is not None]
-    return specs_refused(errors) if len(errors) > 1 else wrong
+    return specs_refused(errors) if len(errors) > 1 else mistakes
 
 
 def _with_lines(error: SpecError, context: dg.ComponentLoadContext) -> SpecError:
@@ -142,7 +139,7 @@ def _with_lines(error: SpecError, context: dg.ComponentLoadContext) -> SpecError
     return SpecError(problems, tree.position.filename, error.of_what)
 
 
-def _steps(where: str) -> Iterator[str | int]:
+def _steps(place: str) -> Iterator[str | int]:
     """The steps of a place such as `attributes.axes[1].values`."""
-    for word, number in re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", where):
+    for word, number in re.findall(r"([A-Za-z_]\w*)|\[(\d+)\]", place):
         yield word or int(number)

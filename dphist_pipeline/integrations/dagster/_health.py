@@ -31,17 +31,18 @@ def health_sensor(
         description="Checks store, ledger, witness, key, disk, clock and versions, as `dphist doctor` does.",
     )
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        wrong = [finding for finding in examine(Store.folder(), releases_only) if finding.state != "ok"]
+        findings_open = [finding for finding in examine(Store.folder(), releases_only) if finding.state != "ok"]
         # Texts hold times and counts that change: what is told once is that a check is in a state. A period more that
         # may be wrong, or is due, is news.
         findings = [
-            [finding.check, finding.state, finding.seen if finding.check in NAMING_PERIODS else ""] for finding in wrong
+            [finding.check, finding.state, finding.seen if finding.check in NAMING_PERIODS else ""]
+            for finding in findings_open
         ]
-        mark = sha256(findings) if wrong else ""
+        mark = sha256(findings) if findings_open else ""
         if mark != (context.cursor or ""):
-            lines = [f"{finding.state}: {finding.check}: {finding.seen}. {finding.mend}" for finding in wrong]
+            lines = [f"{finding.state}: {finding.check}: {finding.seen}. {finding.mend}" for finding in findings_open]
             tell("\n".join(lines) or "dphist doctor: all is well again")
-        summary = "; ".join(f"{finding.check}: {finding.state}" for finding in wrong) or "all is well"
+        summary = "; ".join(f"{finding.check}: {finding.state}" for finding in findings_open) or "all is well"
         return dg.SensorResult(skip_reason=summary, cursor=mark)
 
     return look

@@ -146,12 +146,12 @@ def _partition_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefin
 def _reports_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
     def work(context: dg.AssetExecutionContext) -> base.Done:
         store = base.open_store()
-        counted, digest = rounds.count(spec, store)
+        count, digest = rounds.count(spec, store)
         metadata = {
-            "accepted": counted.tally.reports,
-            "refused": sum(counted.refused.values()),
-            "refusals": records_table({"why": why, "reports": number} for why, number in counted.refused.items()),
-            "question": counted.tally.question.digest[:NAMED],  # as reports name it
+            "accepted": count.tally.reports,
+            "refused": sum(count.refused.values()),
+            "refusals": records_table({"why": reason, "reports": number} for reason, number in count.refused.items()),
+            "question": count.tally.question.digest[:NAMED],  # as reports name it
         }
         return base.Done(digest, metadata, rounds.publishable(spec, store))
 

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.errors import first_of
-from dphist_pipeline.integrations.dagster._checks import Found
+from dphist_pipeline.integrations.dagster._checks import CheckResult
 from dphist_pipeline.integrations.dagster._periods import partitions_of
 from dphist_pipeline.integrations.dagster._tables import shown_of_table, table_results
 from dphist_pipeline.publishing.statements import Statement
@@ -52,20 +52,20 @@ class Outcome:
     """What a run did for one period; most is None or empty where it did not come so far.
 
     `version`: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
-    rejected, and few values could be found from it. `found`: by the check that stops publishing; `checks`: by those of
-    the publication. `statement`: of the account, right after it. `shown`, `doors`: metadata of the publication and of
-    what was drawn. `not_copied`: why the store's bucket lacks the publication. `problem`: why the run stopped, in our
-    own words.
+    rejected, and few values could be found from it. `conditions`: by the check that stops publishing; `checks`: by
+    those of the publication. `statement`: of the account, right after it. `metadata`, `doors`: metadata of the
+    publication and of what was drawn. `not_copied`: why the store's bucket lacks the publication. `problem`: why the
+    run stopped, in our own words.
     """
 
     key: str | None
     version: str = ""
-    found: Mapping[str, bool] | None = None
-    made: Release | None = None
+    conditions: Mapping[str, bool] | None = None
+    publication: Release | None = None
     statement: Statement | None = None
     store: Store | None = None
-    shown: Mapping[str, Any] | None = None
-    checks: Mapping[str, Found] = field(default_factory=dict)
+    metadata: Mapping[str, Any] | None = None
+    checks: Mapping[str, CheckResult] = field(default_factory=dict)
     not_copied: str = ""
     doors: Mapping[str, Any] | None = None
     problem: str | None = None
@@ -98,7 +98,9 @@ def report_outcomes(
             yield from _events(spec, context, parts, outcome, several)
         else:
             # As outputs: steps that depend on them go on in the same run.
-            yield from _outputs(spec, context, parts, [outcome], outcome.found is not None, outcome.made is not None)
+            yield from _outputs(
+                spec, context, parts, [outcome], outcome.conditions is not None, outcome.publication is not None
+            )
             for asset, name, [(_, finding)] in _checked(parts, [outcome]):
                 yield finding.result(asset, name)
     if several:
@@ -138,8 +140,8 @@ def _outputs(
     if not published:
         return
     digests = _one_version([_digest(outcome) for outcome in outcomes])
-    yield _result(context, parts.published, digests, [(outcome.key, outcome.shown) for outcome in outcomes])
-    publications = [(outcome.key, outcome.made) for outcome in outcomes if outcome.made is not None]
+    yield _result(context, parts.published, digests, [(outcome.key, outcome.metadata) for outcome in outcomes])
+    publications = [(outcome.key, outcome.publication) for outcome in outcomes if outcome.publication is not None]
     yield from table_results(context, parts.tables, publications)
 
 
@@ -163,12 +165,12 @@ def _events(
     """What was done for one of several periods, or for one that is not offered yet: events that name it."""
     versions: dict[dg.AssetKey, str] = {}
     done: list[tuple[dg.AssetSpec, str, Mapping[str, Any] | None]] = []
-    if outcome.found is not None:
+    if outcome.conditions is not None:
         done += [(part, _mark(spec, outcome), None) for part in (parts.records, parts.cube)]
         done += [(parts.sanitized, outcome.version, outcome.doors)]
-    if outcome.made is not None:
-        tables = outcome.made.tables
-        done += [(parts.published, _digest(outcome), outcome.shown)]
+    if outcome.publication is not None:
+        tables = outcome.publication.tables
+        done += [(parts.published, _digest(outcome), outcome.metadata)]
         done += [(table, _digest(outcome), shown_of_table(tables[table.key.path[-1]])) for table in parts.tables]
     for asset, version, metadata in done:
         versions[asset.key] = version[:32]
@@ -186,19 +188,19 @@ def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCh
     """
     for key, name, findings in _checked(parts, outcomes):
         failed = [(outcome, one) for outcome, one in findings if not one.passed]
-        summaries = [f"{outcome.key}{f': {one.said}' if one.said else ''}" for outcome, one in failed]
+        summaries = [f"{outcome.key}{f': {one.problem}' if one.problem else ''}" for outcome, one in failed]
         problem = (
             f"failed for {len(failed)} of {len(findings)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
         )
         numbers = {"failed": len(failed), "periods": len(findings)}
-        yield Found(not failed, numbers, problem, findings[0][1].severity).result(key, name)
+        yield CheckResult(not failed, numbers, problem, findings[0][1].severity).result(key, name)
 
 
 def _checked(
     parts: Parts, outcomes: Sequence[Outcome]
-) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, Found]]]]:
+) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, CheckResult]]]]:
     """Each check with what it found for each period; at least one."""
-    gates = [(outcome, gate_of(outcome)) for outcome in outcomes if outcome.found is not None]
+    gates = [(outcome, gate_of(outcome)) for outcome in outcomes if outcome.conditions is not None]
     if gates:
         yield parts.sanitized.key, GATE, gates
     for name in dict.fromkeys(name for outcome in outcomes for name in outcome.checks):
@@ -209,10 +211,10 @@ def _checked(
         )
 
 
-def gate_of(outcome: Outcome) -> Found:
+def gate_of(outcome: Outcome) -> CheckResult:
     """What the check that stops publishing found."""
-    conditions = dict(outcome.found or {})
-    return Found(all(conditions.values()), conditions, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
+    conditions = dict(outcome.conditions or {})
+    return CheckResult(all(conditions.values()), conditions, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
 
 
 def _others_wait(context: dg.AssetExecutionContext) -> bool:
@@ -228,8 +230,8 @@ def _inputs(
     tags = {}
     for key in (dep.asset_key for dep in asset.deps):
         if key in versions:
-            wanted = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
-            (materialization,) = context.instance.fetch_materializations(wanted, limit=1).records
+            records_filter = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[str(partition)])
+            (materialization,) = context.instance.fetch_materializations(records_filter, limit=1).records
             version, event = versions[key], materialization.storage_id
         else:
             version_info = context.get_step_execution_context().maybe_fetch_and_get_input_asset_version_info(key)
@@ -245,7 +247,7 @@ def _mark(spec: ReleaseSpec, outcome: Outcome) -> str:
 
 
 def _digest(outcome: Outcome) -> str:
-    return str(outcome.made.audit["values_digest"]) if outcome.made is not None else ""
+    return str(outcome.publication.audit["values_digest"]) if outcome.publication is not None else ""
 
 
 def _one_version(versions: Sequence[str]) -> dg.DataVersion:

@@ -86,8 +86,8 @@ def asked_lately(instance: dg.DagsterInstance, job: str, key: str, now: datetime
     The distance doubles with every run that failed, from an hour up to a week. It is computed from Dagster's own
     history of runs, so it outlives restarts, and a run that somebody starts by hand counts as well.
     """
-    wanted = dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key})
-    records = instance.get_run_records(wanted, limit=MOST_FAILURES)
+    runs_filter = dg.RunsFilter(job_name=job, tags={PARTITION_TAG: key})
+    records = instance.get_run_records(runs_filter, limit=MOST_FAILURES)
     if any(not record.dagster_run.is_finished for record in records):
         return True
     failures = [record for record in records if not record.dagster_run.is_success]
@@ -134,5 +134,5 @@ def _cron(spec: ReleaseSpec) -> str:
     if spec.period == "week":
         return f"0 0 * * {0 if spec.week_starts == 'sunday' else 1}"
     first = spec.period_rule.year_starts - 1
-    months = sorted((first + passed) % 12 + 1 for passed in range(0, 12, MONTHS_BETWEEN[spec.period]))
+    months = sorted((first + months_passed) % 12 + 1 for months_passed in range(0, 12, MONTHS_BETWEEN[spec.period]))
     return f"0 0 1 {'*' if len(months) == 12 else ','.join(map(str, months))} *"

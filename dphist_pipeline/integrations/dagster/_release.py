@@ -143,10 +143,10 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
         "Drawn once and kept in the journal."
     )
-    counted = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
+    cells_text = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
     texts = {
         "records": f"Rows of one period in declared cells. {WITHHELD}",
-        "cube": f"Bounded counts of {counted} cells. {WITHHELD}",
+        "cube": f"Bounded counts of {cells_text} cells. {WITHHELD}",
     }
     options: dict[str, Any] = {"automation_condition": condition, "skippable": True}
     return Parts(
@@ -209,8 +209,8 @@ def _released(
         drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
         charged, conditions, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
         if not all(conditions.values()):
-            wrong = ", ".join(name for name, holds in conditions.items() if not holds)
-            problem = f"the check `{GATE}` failed: {wrong}; nothing was published"
+            failed_conditions = ", ".join(name for name, holds in conditions.items() if not holds)
+            problem = f"the check `{GATE}` failed: {failed_conditions}; nothing was published"
             return Outcome(key, charged, conditions, doors=doors, problem=problem)
         if not publishes:
             return Outcome(key, charged, conditions, doors=doors)
@@ -274,14 +274,14 @@ def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: 
 
 
 def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
-    publication, statement, store = outcome.made, outcome.statement, outcome.store
+    publication, statement, store = outcome.publication, outcome.statement, outcome.store
     if publication is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, publication, totals)}
     warning = SpecCheck(spec, store).unsaid_dates(publication.audit["period"], opens=not publication.replayed)
     metadata = published_metadata(publication, totals.of(publication), statement, spec.deps, warning)
     metadata["checks"] = checks_table(checks)
-    return replace(outcome, shown=metadata, checks=checks)
+    return replace(outcome, metadata=metadata, checks=checks)
 
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:

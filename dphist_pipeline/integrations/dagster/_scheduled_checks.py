@@ -46,10 +46,14 @@ def due_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKey) 
             ),
             HELD,
         )
-        late = due.overdue(now.astimezone(ZoneInfo(spec.time_zone)).date(), slack)
-        problem = f"{len(late)} due since {min(late.values())}: {first_of(sorted(late), MOST_NAMED)}" if late else ""
-        numbers = {"due": len(due.keys), "due_too_long": len(late), "left_out_before_upgrade": len(due.left_out)}
-        return dg.AssetCheckResult(passed=not late, metadata=numbers, description=problem or None)
+        due_periods = due.overdue(now.astimezone(ZoneInfo(spec.time_zone)).date(), slack)
+        problem = (
+            f"{len(due_periods)} due since {min(due_periods.values())}: {first_of(sorted(due_periods), MOST_NAMED)}"
+            if due_periods
+            else ""
+        )
+        numbers = {"due": len(due.keys), "due_too_long": len(due_periods), "left_out_before_upgrade": len(due.left_out)}
+        return dg.AssetCheckResult(passed=not due_periods, metadata=numbers, description=problem or None)
 
     return nothing_due
 

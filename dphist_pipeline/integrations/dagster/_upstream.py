@@ -40,9 +40,6 @@ def refuse_missing(context: dg.AssetExecutionContext, release: str, deps: Sequen
     Args:
         deps: keys of upstream assets, parts joined by `/`.
         period: of the release; one without an end asks that each asset was materialized at all.
-
-    Raises:
-        Refused: with the partitions.
     """
     missing = [problem for dep in deps for problem in _missing(context, dep, period)]
     if missing:
@@ -68,9 +65,6 @@ def refuse_failed_checks(
 
     Args:
         checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
-
-    Raises:
-        Refused: with checks and partitions.
     """
     failed = [problem for name in checks for problem in _failed(context, name, period)]
     if failed:
@@ -82,8 +76,8 @@ def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Ite
     key, instance = dg.AssetKey(asset.split("/")), context.instance
     graph = context.job_def.asset_layer.asset_graph
     partitions = graph.get(key).partitions_def if graph.has(key) else None
-    needed = _overlapping(partitions, period, instance)[0] if partitions is not None else None
-    wanted: list[str | None] = [None] if needed is None else list(needed)
+    partitions_needed = _overlapping(partitions, period, instance)[0] if partitions is not None else None
+    wanted: list[str | None] = [None] if partitions_needed is None else list(partitions_needed)
     open_ones = set(wanted)
     cursor: int | None = None
     states: dict[str | None, str] = {}
@@ -92,16 +86,16 @@ def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Ite
             dg.AssetCheckKey(key, check), limit=MOST_AT_ONCE, cursor=cursor
         )
         for record in history:
-            spoken = {None} if needed is None else _partitions_of(record, partitions, instance) & open_ones
+            spoken = {None} if partitions_needed is None else _partitions_of(record, partitions, instance) & open_ones
             states |= dict.fromkeys(spoken & open_ones, record.status.value)
             open_ones -= spoken
         if len(history) < MOST_AT_ONCE:
             break
         cursor = history[-1].id
     for partition in wanted:
-        where = name if partition is None else f"{name} {partition}"
+        title = name if partition is None else f"{name} {partition}"
         if states.get(partition) != PASSED:
-            yield f"{where} {'failed' if states.get(partition) == FAILED else 'was not run to its end'}"
+            yield f"{title} {'failed' if states.get(partition) == FAILED else 'was not run to its end'}"
 
 
 def _partitions_of(
@@ -129,14 +123,14 @@ def _missing(context: dg.AssetExecutionContext, dep: str, period: Period) -> Ite
             since = "" if period.end is None else f" (not since the end of the period, {period.end:%Y-%m-%d})"
             yield f"{dep}{since}"
         return
-    needed, unmet = _overlapping(partitions, period, instance)
+    partitions_needed, unmet = _overlapping(partitions, period, instance)
     yield from (f"{dep} {problem}" for problem in unmet)
-    if needed is None:
-        there = _keys_seen_after(instance, key, period.end)
-        needed = partitions.get_partition_keys(dynamic_partitions_store=instance)
+    if partitions_needed is None:
+        keys_present = _keys_seen_after(instance, key, period.end)
+        partitions_needed = partitions.get_partition_keys(dynamic_partitions_store=instance)
     else:
-        there = set(instance.get_materialized_partitions(key))
-    yield from (f"{dep} {partition}" for partition in needed if partition not in there)
+        keys_present = set(instance.get_materialized_partitions(key))
+    yield from (f"{dep} {partition}" for partition in partitions_needed if partition not in keys_present)
 
 
 def _overlapping(
@@ -180,11 +174,11 @@ def _seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: datetime | 
 
 def _keys_seen_after(instance: dg.DagsterInstance, key: dg.AssetKey, end: datetime | None) -> set[str]:
     after = 0.0 if end is None else end.timestamp()
-    seen: set[str] = set()
+    keys: set[str] = set()
     cursor = None
     while True:
         page = instance.fetch_materializations(key, limit=MOST_AT_ONCE, cursor=cursor)
-        seen |= {record.partition_key for record in page.records if record.partition_key and record.timestamp >= after}
+        keys |= {record.partition_key for record in page.records if record.partition_key and record.timestamp >= after}
         if not page.has_more or page.records[-1].timestamp < after:
-            return seen
+            return keys
         cursor = page.cursor

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 
 # Not 9p, which may be the own disk of a container; nor cluster file systems, whose locks hold.
@@ -132,6 +133,7 @@ def network_disk(path: Path) -> str | None:
     return None
 
 
+@lru_cache(maxsize=16)  # a release asks some fifty times
 def network_type(device: int, mounts: str) -> str | None:
     """The same by the number of a device and a mount table, as proc(5) describes /proc/self/mountinfo."""
     for line in mounts.splitlines():

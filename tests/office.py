@@ -104,6 +104,7 @@ class Office:
         (folder / "data").mkdir(parents=True, exist_ok=True)
         (folder / "pyproject.toml").touch()
         self.witness = folder.with_name(f"{folder.name}.witness.sqlite")
+        self._allowed: tuple[str, object] | None = None  # what was, and the ledger then
 
     def run(self, *words: str | Path) -> Ran:
         """Runs `dphist` with these words, as the installed command does."""
@@ -190,12 +191,24 @@ class Office:
     def allow(self, name: str = "spec.yaml") -> None:
         """Decides, as an operator would, that a spec may read what it asks for; not where the spec is wrong."""
         with contextlib.suppress(DphistError), self.witnessed():
-            spec, ledger = load_spec(self.folder / name, self.store), Store.open(self.store).ledger()
+            spec = load_spec(self.folder / name, self.store)
+            asked: list[tuple[dict[str, Any], str]] = [({"source": reading_of(spec).facts()}, "")]
+            if spec.source_sql is not None and spec.source_sql.query.needs_decision:
+                query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql)}
+                asked.append(({"query": query}, "for a test"))
+            wanted = repr((spec.account, spec.privacy_unit, asked))
+            if self._allowed == (wanted, self._ledger_as_it_is()):  # what is allowed again changes nothing
+                return
+            ledger = Store.open(self.store).ledger()
             if ledger.account(spec.account).privacy_unit == str(spec.privacy_unit):
-                ledger.allow(spec.account, {"source": reading_of(spec).facts()}, Operator.load())
-                if spec.source_sql is not None and spec.source_sql.query.needs_decision:
-                    query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql)}
-                    ledger.allow(spec.account, {"query": query}, Operator.load(), "for a test")
+                for what, reason in asked:
+                    ledger.allow(spec.account, what, Operator.load(), reason)
+            self._allowed = wanted, self._ledger_as_it_is()
+
+    def _ledger_as_it_is(self) -> object:
+        """What tells whether its file was written to; never equal for a ledger elsewhere."""
+        file = self.store / "ledger.sqlite"
+        return (file.stat().st_ino, file.stat().st_mtime_ns) if file.exists() else object()
 
     def write_records(self, records: Any = RECORDS, name: str = "data/admissions.parquet", **options: Any) -> None:
         """Writes records as Parquet: a table, or what makes one."""

@@ -62,6 +62,7 @@ from dphist_pipeline.sql_files import identifier
 Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit
 ROWS = "dph_rows"
 APART = 1 << 40  # between the first cell numbers of two tables; no table has so many cells
+_columns_in_sql: dict[str, str] = {}  # by table, with the types that DuckDB has for Arrow's: to ask takes longest
 Answering = Mapping[str, Sequence[tuple[str, int]]]  # by release, the other tables and the numbers of their first cells
 
 
@@ -82,8 +83,12 @@ def create_tables(
     if schema is None:
         connection.execute(f"CREATE SCHEMA {places.internals_schema}")
     for name, (about, columns) in TABLES.items():
-        with _registered(connection, columns.empty_table()):
-            connection.execute(f"CREATE TABLE {places.table(name)} AS FROM {ROWS}")
+        if name not in _columns_in_sql:
+            with _registered(connection, columns.empty_table()):
+                rows = connection.table(ROWS)
+                named = zip(map(identifier, rows.columns), rows.types, strict=True)
+                _columns_in_sql[name] = ", ".join(f"{column} {kind}" for column, kind in named)
+        connection.execute(f"CREATE TABLE {places.table(name)} ({_columns_in_sql[name]})")
         _run(connection, table_comments(places.table(name), about, comments_of(columns)), described)
     connection.execute(f"INSERT INTO {places.table('dph_version')} (version) VALUES ($version)", {"version": version()})
     for name in dict.fromkeys(one for asked in macros for one in (*inner_macros(asked), asked)):

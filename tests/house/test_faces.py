@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import dphist_pipeline
@@ -57,6 +58,7 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
+@cache
 def faces() -> dict[str, set[str]]:
     """The names of each module that other rooms import; modules of no room, such as `errors`, are for all."""
     known, found = modules(), defaultdict[str, set[str]](set)

@@ -18,6 +18,7 @@ from dphist_pipeline.answering.published import latest_revision
 from dphist_pipeline.local.contributor import Contributor
 from dphist_pipeline.local.partition import question_of
 
+pytestmark = pytest.mark.stand_in("pictures", why="files and answers; pictures are tried in publishing/")
 USAGE = 2
 
 

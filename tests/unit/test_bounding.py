@@ -222,12 +222,12 @@ def test_an_operators_memory_limit_changes_nothing_but_memory(monkeypatch: pytes
 
 
 def test_rows_of_one_unit_that_lie_in_several_batches_are_ordered_as_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bounding, "CHUNK_ROWS", 4096)
-    rows = [("a" * 60, code % 2) for code in range(30_000)] + [("b", 5)] * 3
-    assert counted(rows, 4)[5] == 3
-    singles = [(code, copy) for code in range(2) for copy in range(15_000)]
+    monkeypatch.setattr(bounding, "CHUNK_ROWS", 512)
+    rows = [("a" * 60, code % 2) for code in range(3_750)] + [("b", 5)] * 3
+    cube = counted(rows, 4)
+    singles = [(code, copy) for code in range(2) for copy in range(1_875)]
     kept = Counter(code for code, _ in sorted(singles, key=lambda row: place("a" * 60, *row, KEY))[:4])
-    assert counted(rows, 4)[:2].tolist() == [kept[0], kept[1]]
+    assert cube[5] == 3 and cube[:2].tolist() == [kept[0], kept[1]]
 
 
 @pytest.mark.soak

@@ -103,7 +103,8 @@ def test_extremes_of_a_type_fail_nothing_however_its_column_is_used_twice(kind: 
         for turn, layout in enumerate([Layout(), *others]):
             # An engine that serves many readings keeps what one of them attached.
             with nullcontext() if layout.path == "duckdb" else one_engine():
-                alone = turn == 0 and number % 5 == first % 5
+                # Many values take as many readings: of these one pair is compared with rows alone, of others three.
+                alone = turn == 0 and number % (15 if len(KINDS[kind]) > 20 else 5) == first % 5
                 served += check(kind, uses, layout, OUTCOMES[place % 4], alone)
     assert served or kind == "nothing"
 

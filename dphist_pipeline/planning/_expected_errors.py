@@ -52,7 +52,6 @@ class Question:
 
     Attributes:
         cells: number of cells in each box, or what the user asks for.
-        boxes: the boxes, at evenly drawn places.
     """
 
     cells: int | str

@@ -26,7 +26,6 @@ class ColumnReading:
     """How one column is read.
 
     Attributes:
-        column: as the source calls it.
         use: what the spec takes it for: unit, period, or the name of an axis.
         type: as the source declares it; `text` for text.
         read: a sentence that goes on after "is text:" or "is of type DATE:".

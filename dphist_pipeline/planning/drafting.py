@@ -37,11 +37,7 @@ def field(name: str, value: str, comment: str) -> str:
 
 
 def source_lines(output: Path, source: str | None, layout: Layout | None) -> list[str]:
-    """The fields that say what is read and how.
-
-    Raises:
-        Refused: a spec cannot name the source.
-    """
+    """The fields that say what is read and how."""
     if source is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
     base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))

@@ -96,7 +96,6 @@ class Decided:
     """What the answers make.
 
     Attributes:
-        text: of the spec, which `check` accepts.
         spec: the same, checked.
         total: epsilon of the account that pays for a year of periods, or for the one table.
         others: for each axis, which values fall to `other`.

@@ -44,9 +44,6 @@ class DerivedFiles:
 
         Args:
             read: gives and checks the audit of a publication that is not listed yet, by its folder.
-
-        Raises:
-            PublishedFilesDamaged: a file of a publication that it does not list yet is missing or altered.
         """
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
             listed = _listed(folder)

@@ -50,9 +50,6 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
     """A reader of audits that compares each with the ledger, which knows nothing of collections of the local model.
 
     The ledger is opened when the first folder is read.
-
-    Raises:
-        PublishedFilesDamaged: when a folder is read that is not what the ledger recorded.
     """
     ledger = cache(store.ledger)
 

@@ -115,11 +115,7 @@ def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, 
 
 
 def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
-    """Line numbers and the wanted columns of every row of a public file, as text without blanks around it.
-
-    Raises:
-        MistakesError: it may not be read, is no such table, or lacks a column.
-    """
+    """Line numbers and the wanted columns of every row of a public file, as text without blanks around it."""
     reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(file.suffix.lower())
     if reader is None:
         raise _refused(f"{name} must be a .csv or .parquet file")

@@ -65,11 +65,7 @@ class FiguresSpec(BaseModel):
 
 
 def read_figures(path: object, info: ValidationInfo) -> FiguresSpec:
-    """Reads a file of figures by the rules of code lists; `path` is its path.
-
-    Raises:
-        MistakesError: the file may not be read, or a row is no figure.
-    """
+    """Reads the file of figures at a path, by the rules of code lists."""
     if not isinstance(path, str) or not path.strip():
         raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {shown(path)}")])
     context = info.context or {}

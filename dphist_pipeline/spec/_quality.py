@@ -83,11 +83,7 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
 
 
 def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
-    """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with.
-
-    Raises:
-        MistakesError: by field of the spec.
-    """
+    """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with."""
     mistakes: list[tuple[Location, str]] = [
         (("quality", "by", number), f"{shown(name)} is an axis that no table has. {did_you_mean(name, axes)}")
         for number, name in enumerate(quality.by)

@@ -47,11 +47,7 @@ class QueryFile:
 
 
 def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    """The settings with the content of the file of queries that they name, read by the rules of code lists.
-
-    Raises:
-        MistakesError: the file may not be read, or a row is no query.
-    """
+    """The settings with the content of the file of queries that they name, read by the rules of code lists."""
     if SETTING not in settings or info.data.get("mechanism") != MECHANISM:
         return settings
     try:

@@ -68,11 +68,7 @@ Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE), BeforeVal
 
 
 def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Family:
-    """The tables on the axes of a spec; `most_cells` is the limit of each.
-
-    Raises:
-        MistakesError: by field, each within `tables`.
-    """
+    """The tables on the axes of a spec; `most_cells` is the limit of each."""
     by_name = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
     mistakes: list[tuple[Location, str]] = [
         (

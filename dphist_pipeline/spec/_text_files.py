@@ -9,11 +9,7 @@ from pathlib import Path
 
 
 def content_of(file: Path, largest: int, what: str, shorter: str = "") -> bytes:
-    """The bytes of a regular file; `shorter` says how to mend a larger one.
-
-    Raises:
-        ValueError: for what is no file, is larger, or cannot be read.
-    """
+    """The bytes of a regular file; `shorter` says how to mend a larger one."""
     try:
         if file.is_dir():
             problem = f"is a folder; name the file of {what}"

@@ -81,11 +81,7 @@ class Consumer:
 
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
-    """The consumers as declared, whose intervals cover the range exactly.
-
-    Raises:
-        MistakesError: with every mistake of every consumer.
-    """
+    """The consumers as declared, whose intervals cover the range exactly."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"must be a list such as [{EXAMPLE}], not {shown(value)}")
     if not 1 <= len(value) <= MOST_CONSUMERS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, TryAgain, did_you_mean
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.readings import options_of, said_of
+from dphist_pipeline.ledger.readings import difference_in_words, options_of
 
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.decisions import SourceReading
@@ -343,7 +343,7 @@ def source_not_allowed(
             "to be run in the project of the spec"
         )
     else:
-        reasons = "; ".join(said_of(field, near, reading) for field in fields)
+        reasons = "; ".join(difference_in_words(field, near, reading) for field in fields)
         problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
     command = f"dphist ledger allow {account} {options_of(reading)}"
     return LedgerError("not_allowed", what=f"Source {reading.address}", problem=problem, command=command)

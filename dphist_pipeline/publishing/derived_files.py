@@ -85,9 +85,9 @@ class DerivedFiles:
 
     def tell(self, published: Path) -> bool:
         """Whether `current.json` and both pages tell a publication as it is now, or a later revision of its period."""
-        from dphist_pipeline.publishing._index_pages import tells
+        from dphist_pipeline.publishing._index_pages import shows
 
-        return _is_listed(published) and tells(self.public, published)
+        return _is_listed(published) and shows(self.public, published)
 
 
 def grid_of(audit: Mapping[str, Any]) -> str:

@@ -69,12 +69,23 @@ class ObjectServer:
 
     def objects(self, bucket: str) -> dict[str, bytes]:
         """The content of every object of a bucket, by name."""
-        from moto.core.base_backend import BackendDict
+        return {name: content for name, (content, _) in self.saved(bucket).items()}
+
+    def saved(self, bucket: str) -> dict[str, tuple[bytes, dict[str, str]]]:
+        """Content and headers of every object of a bucket, by name, for `restore`."""
+        keys = self._backend.buckets[bucket].keys
+        return {name: (bytes(keys[name].value), dict(keys[name].metadata)) for name in keys}
+
+    def restore(self, bucket: str, saved: Mapping[str, tuple[bytes, dict[str, str]]]) -> None:
+        """Writes objects as they were in a bucket, without a request."""
+        for name, (content, headers) in saved.items():
+            self._backend.put_object(bucket, name, content).set_metadata(dict(headers))
+
+    @property
+    def _backend(self) -> Any:
         from moto.s3.models import s3_backends
 
-        assert isinstance(s3_backends, BackendDict)
-        keys = s3_backends["123456789012"]["aws"].buckets[bucket].keys
-        return {name: bytes(keys[name].value) for name in keys}
+        return s3_backends["123456789012"]["aws"]
 
     def put(self, bucket: str, name: str, content: bytes, states: str = "") -> None:
         """Writes an object, as somebody else would; it may state a digest of its own."""

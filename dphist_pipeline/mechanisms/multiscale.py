@@ -4,9 +4,10 @@ Paper:    ours. On a line the sums are those of `workload`, weighted and overlap
           in Hay, Rastogi, Miklau, Suciu. PVLDB 2010; see `boost`. How a count may be split into halves (evenly,
           unevenly, all on one side) is a mixture of laws as in Kolaczyk. Bayesian multiscale models for Poisson
           processes. JASA 1999, with weights learned from the noisy sums.
-Privacy:  epsilon on `noisy_weighted_sums`, or on `noisy_tree` with an equal share a level. Weights and tree are
-          functions of the grid and the declared questions. All that follows reads only noisy sums, so it is free, and
-          nothing is chosen from exact counts.
+Privacy:  epsilon on `noisy_weighted_sums`, or on `noisy_tree`: a record lies in one box of every level, so the levels'
+          shares, equal ones or `weighed`, add up to epsilon. Weights, tree and shares are functions of the grid and the
+          declared questions. All that follows reads only noisy sums, so it is free, and nothing is chosen from exact
+          counts.
 Domain:   any number of axes, ordered. Lines of some 50 to 4,096 cells have weighted sums; below, `geometric` with the
           same halves; above, and on several axes, the tree.
 Cost:     about a second for 4,096 cells, besides some 6 seconds for their weights; 8 to 25 seconds and a gigabyte for
@@ -18,9 +19,11 @@ Bars:     on `unbiased_estimate`, the least squares estimate, and on every box o
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -28,9 +31,12 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, Budget
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
+from dphist_pipeline.estimates.laws import Scales, noise_law
+from dphist_pipeline.estimates.noisy import NestedCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting
+
+if TYPE_CHECKING:
+    from dphist_pipeline.solvers.trees.regular_tree import RegularTree
 
 LONGEST_LINE = 4096  # the search for weights is too long above
 
@@ -46,45 +52,62 @@ class Multiscale(Mechanism):
             "the first cell). Trees do not heed it."
         ),
     ] = "ranges"
+    levels: Annotated[
+        Literal["equal", "weighed"],
+        Setting(
+            "the levels of the tree of a grid of several axes: `equal`, each with the same share of epsilon; or "
+            "`weighed`, one more for the total, and shares of small mean variance over all boxes of the declared grid, "
+            "with most for single cells. Lines have the same bytes by both.",
+            later=True,
+        ),
+    ] = "equal"
 
     whole_way: ClassVar[int] = 3
 
     def check(self, domain: Domain, sensitivity: int, epsilon: Fraction) -> None:
         """Refuses shares of a number outside the sampler's range."""
         from dphist_pipeline.solvers.trees import workload_strategies as strategies
-        from dphist_pipeline.solvers.trees.regular_tree import halving_tree
 
-        levels = len(halving_tree(domain.shape).widths)
-        if levels > 1 and _is_weighed(domain):
+        if self._has_weighted_sums(domain):
             if strategies.TOTAL * sensitivity / epsilon > LARGEST_SCALE:
                 least = float(Fraction(strategies.TOTAL * sensitivity) / LARGEST_SCALE)
                 raise DomainRefused("multiscale", f"needs an epsilon of at least {least:.2g} for such a line")
         else:
-            Budget(epsilon / levels, "each level of the tree").scale(sensitivity)
+            _, shares = self._tree(domain)
+            Budget(epsilon * min(shares), "each level of the tree").scale(sensitivity)
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy sums, their least squares estimate, and the mean of every cell given all sums."""
-        from dphist_pipeline.solvers.trees.regular_tree import halving_tree
         from dphist_pipeline.solvers.trees.split_posterior import split_means
 
-        tree = halving_tree(counts.domain.shape)
-        if len(tree.widths) == 1:
+        if self._has_weighted_sums(counts.domain):
+            return self._from_weighted_sums(counts, budget)
+        tree, shares = self._tree(counts.domain)
+        if len(shares) == 1:
             noisy = counts.noisy_cells(budget)
             means = split_means(tree, [noisy.values], [float(noisy.scale)])
             return Estimate(counts.domain, means, budget.charges, unbiased=noisy)
-        if _is_weighed(counts.domain):
-            return self._from_weighted_sums(counts, budget)
-        from dphist_pipeline.solvers.trees.regular_tree import covariance, weights_in_a_cell
-        from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
+        levels = counts.noisy_tree(tree.nodes, budget, shares)
+        means = split_means(tree, [level.values for level in levels], [float(level.scale) for level in levels])
+        return Estimate(counts.domain, means, budget.charges, unbiased=_least_squares(tree, levels))
 
-        levels = counts.noisy_tree(tree.nodes, budget)
-        sums, variances = [level.values for level in levels], [level.variance for level in levels]
-        parts = covariance(tree, variances)
-        tail = noise_law(levels[0].scale).tail_of_sum(weights_in_a_cell(tree.volumes, parts, variances[0]))
-        shared = tuple(map(SharedNoise, parts, tree.widths))
-        unbiased = NestedCells(consistent_cells(tree, sums, variances), levels[0].scale, shared, tail)
-        means = split_means(tree, sums, [float(level.scale) for level in levels])
-        return Estimate(counts.domain, means, budget.charges, unbiased=unbiased)
+    def _tree(self, domain: Domain) -> tuple[RegularTree, list[Fraction]]:
+        """The tree and the share of epsilon of each level, from the top: a function of the grid alone."""
+        from dphist_pipeline.solvers.trees.regular_tree import halving_tree
+
+        tree = halving_tree(domain.shape)
+        if self.levels == "weighed" and len(domain.shape) > 1:
+            from dphist_pipeline.solvers.trees import line_trees
+
+            tree, parts = line_trees.weighed_levels(tree)
+            return tree, [Fraction(part, line_trees.TOTAL) for part in parts]
+        return tree, [Fraction(1, len(tree.widths))] * len(tree.widths)
+
+    def _has_weighted_sums(self, domain: Domain) -> bool:
+        """Whether the domain is a line that is neither too long nor so short that cells alone are better."""
+        from dphist_pipeline.solvers.trees.regular_tree import halving_tree
+
+        return len(domain.shape) == 1 and domain.cells <= LONGEST_LINE and len(halving_tree(domain.shape).widths) > 1
 
     def _from_weighted_sums(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         from dphist_pipeline.solvers.trees import line_posterior
@@ -100,5 +123,24 @@ class Multiscale(Mechanism):
         return Estimate(counts.domain, means, budget.charges, unbiased=unbiased)
 
 
-def _is_weighed(domain: Domain) -> bool:
-    return len(domain.shape) == 1 and domain.cells <= LONGEST_LINE
+def _least_squares(tree: RegularTree, levels: Sequence[NoisySums]) -> NestedCells:
+    """The least squares estimate of the cells.
+
+    Where levels have draws of different scales, a draw of scale b that has at most the weight w in any box is taken for
+    one of scale b·w and weight 1: the largest b·w is the scale that intervals of boxes are calibrated to.
+    """
+    from dphist_pipeline.solvers.trees import line_trees
+    from dphist_pipeline.solvers.trees.regular_tree import covariance, weights_in_a_cell
+    from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
+
+    variances = [level.variance for level in levels]
+    parts = covariance(tree, variances)
+    cells = consistent_cells(tree, [level.values for level in levels], variances)
+    shared, scale = tuple(map(SharedNoise, parts, tree.widths)), levels[0].scale
+    if all(level.scale == scale for level in levels):
+        tail = noise_law(scale).tail_of_sum(weights_in_a_cell(tree.volumes, parts, variances[0]))
+        return NestedCells(cells, scale, shared, tail)
+    drawn = Scales.of([level.scale for level in levels])
+    weights = np.array(line_trees.largest_weights(tree, parts, variances))
+    most = Fraction(float((drawn.scale * weights).max())).limit_denominator(1 << 20)
+    return NestedCells(cells, most, shared, drawn.bound_of_variance(math.fsum(parts), weights))

@@ -279,14 +279,14 @@ def test_a_release_may_have_any_legal_name(tmp_path: Path, every: int) -> None:
 def test_a_long_axis_is_asked_as_fast_as_a_short_one(tmp_path: Path) -> None:
     names = [f"town {number}" for number in range(20_000)]
     towns = {"column": "town", "values": names}
-    income = {"column": "income", "start": 0, "stop": 200_000, "width": 1}
+    income = {"column": "income", "start": 0, "stop": 40_000, "width": 1}
     publish(tmp_path, "all", [towns], release="towns")
     publish(tmp_path, "all", [income], release="incomes")
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
         began = time.process_time()
         for release, box, cells in (
             ("towns", {"town": names[::3]}, len(names[::3])),
-            ("incomes", {"income": [1, 150_000]}, 149_999),
+            ("incomes", {"income": [1, 30_000]}, 29_999),
         ):
             found = connection.execute(f"SELECT cells FROM dph_box('{release}', ?)", [json.dumps(box)]).fetchall()
             assert found == [(cells,)]
@@ -313,7 +313,7 @@ def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
             publish(tmp_path, period, [AGE, WARD])
         else:
             (tmp_path / "catalog.duckdb").unlink(missing_ok=True)
-        catalogue = built(tmp_path, MACROS)
+        catalogue = built(tmp_path, ("dph_total", "dph_share", "dph_quality"))
         builds.append(np.fromfile(catalogue, dtype=np.uint8))
         content = catalogue.read_bytes()
         for start_of_piece in range(len(PLANTED) - 5):

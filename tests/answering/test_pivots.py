@@ -75,12 +75,12 @@ def test_a_pivot_holds_the_numbers_of_the_marginals(
     assert sorted(tuple(one[name] for name in NUMBERS) for one in flat) == sorted(both.select(NUMBERS).rows())
     by_row = release.marginal(rows, box)
     assert [cells[TOTAL]["ci_lower"] for cells in found.answers] == by_row["ci_lower"].to_list()
-    assert [found.totals[head]["estimate"] for head in heads] == release.marginal([column], box)["estimate"].to_list()
-    assert found.totals[TOTAL]["ci_upper"] == release.answer(**box).ci_upper
+    columns, answer = release.marginal([column], box), release.answer(**box)
+    assert [found.totals[head]["estimate"] for head in heads] == columns["estimate"].to_list()
+    assert found.totals[TOTAL]["ci_upper"] == answer.ci_upper
     frame = release.pivot(rows, column, box)
     assert frame["is_total"].to_list() == [False] * by_row.height + [True]
-    assert frame[f"{TOTAL}_estimate"].to_list() == [*by_row["estimate"], release.answer(**box).estimate]
-    columns = release.marginal([column], box)
+    assert frame[f"{TOTAL}_estimate"].to_list() == [*by_row["estimate"], answer.estimate]
     assert [frame[f"{head}_ci_lower"][-1] for head in heads] == columns["ci_lower"].to_list()
 
 

@@ -18,7 +18,18 @@ import pytest
 from object_server import ObjectServer
 from office import Office
 from refusing import check_refused
-from system.copied import ADDRESS, BUCKET, bucket, copied, manifest, object_server, objects, public_files
+from system.copied import (
+    ADDRESS,
+    BUCKET,
+    bucket,
+    client,
+    manifest,
+    object_server,
+    objects,
+    one_client,
+    public_files,
+    sent,
+)
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.publishing import bucket_copy, object_store
@@ -80,17 +91,16 @@ def test_a_folder_that_takes_no_file_is_one_clear_message(office: Office, bucket
     check_refused(office.run("store", "fetch", ADDRESS, tmp_path / "file" / "got"), "cannot be filled: Not a directory")
 
 
-def test_a_fetched_catalogue_reads_files_of_whoever_asks_it(copied: Office, bucket: ObjectServer, tmp_path: Path):
-    copied.released()
+def test_a_fetched_catalogue_reads_files_of_whoever_asks_it(sent: Office, bucket: ObjectServer, tmp_path: Path):
     got, secret = tmp_path / "got", tmp_path / "secret.csv"
     secret.write_text("c4n4ry\n")
-    assert copied.run("store", "fetch", ADDRESS, got).code == 0
+    assert sent.run("store", "fetch", ADDRESS, got).code == 0
     columns = "1 AS estimate, 1 AS unbiased, 1 AS noise_error, 0 AS ci_lower, 2 AS ci_upper, 'unbiased' AS basis"
     told = f"SELECT {columns}, 1 AS cells, content AS note, '' AS reliability FROM read_text('{secret}')"
     macro = "dph_box(release, box := NULL, period := NULL, revision := NULL)"
     with duckdb.connect(str(got / "catalog.duckdb")) as catalogue:
         catalogue.execute(f"CREATE OR REPLACE MACRO {macro} AS TABLE {told}")
-    ran = copied.run("answer", "wards", "--store", got)
+    ran = sent.run("answer", "wards", "--store", got)
     check_refused(ran, "asks for files or the network, which no catalogue of ours does")
     assert "c4n4ry" not in ran.out + ran.err
 
@@ -105,25 +115,23 @@ def sealed(audit: dict[str, Any]) -> bytes:
     return json.dumps({**facts, "audit_digest": audit_digest(facts)}, indent=2).encode()
 
 
-def test_an_audit_names_files_of_the_host(copied: Office, bucket: ObjectServer):
-    copied.released()
-    for secret in (copied.folder / "secret.key", copied.store / "confidential" / "secret.key"):
+def test_an_audit_names_files_of_the_host(sent: Office, bucket: ObjectServer):
+    for secret in (sent.folder / "secret.key", sent.store / "confidential" / "secret.key"):
         secret.write_text("c4n4ry\n")
-    published, left = json.loads((copied.published() / "audit.json").read_bytes()), manifest(bucket)
+    published, left = json.loads((sent.published() / "audit.json").read_bytes()), manifest(bucket)
     for named in PLANTED:
-        name = named.format(secret=copied.folder / "secret.key", below="secret.key")
+        name = named.format(secret=sent.folder / "secret.key", below="secret.key")
         files = {**published["files"], name: hashlib.sha256(b"c4n4ry\n").hexdigest()}
-        (copied.published() / "audit.json").write_bytes(sealed({**published, "files": files}))
+        (sent.published() / "audit.json").write_bytes(sealed({**published, "files": files}))
         others = {path: entry for path, entry in left.files.items() if not path.startswith(PLACE)}
         bucket.put(BUCKET, f"counts/{NAME}", replace(left, files=others).text())
-        check_refused(copied.run("store", "publish", "--store", copied.store), "has a missing or altered audit.json")
-        check_refused(copied.release(), "has a missing or altered audit.json")
+        check_refused(sent.run("store", "publish", "--store", sent.store), "has a missing or altered audit.json")
+        check_refused(sent.release(), "has a missing or altered audit.json")
         assert not [content for content in bucket.objects(BUCKET).values() if b"c4n4ry" in content], named
 
 
-def test_nothing_comes_back_from_a_bucket(copied: Office, bucket: ObjectServer):
+def test_nothing_comes_back_from_a_bucket(sent: Office, bucket: ObjectServer):
     """A host whose folder is lost, and an audit in the bucket that names the operator's key."""
-    copied.released()
     published = {path: content for path, content in objects(bucket).items() if path.startswith(PLACE)}
     audit = json.loads(published[f"{PLACE}/audit.json"])
     audit["files"]["/etc/hostname"] = "a" * 64
@@ -132,35 +140,34 @@ def test_nothing_comes_back_from_a_bucket(copied: Office, bucket: ObjectServer):
     entry = replace(there.files[path], sha256=hashlib.sha256(forged).hexdigest(), size=len(forged))
     bucket.put(BUCKET, f"counts/{path}", forged)
     bucket.put(BUCKET, f"counts/{NAME}", replace(there, files={**there.files, path: entry}).text())
-    shutil.rmtree(copied.store / "public" / "wards")
+    shutil.rmtree(sent.store / "public" / "wards")
     before = objects(bucket)
-    refused = copied.run("store", "publish", "--store", copied.store)
+    refused = sent.run("store", "publish", "--store", sent.store)
     assert refused.code == 1 and f"that the public folder does not have: {PLACE}" in refused.err
-    assert objects(bucket) == before and not copied.published().exists()
-    again = copied.released()  # from the journal, at no cost
-    assert "spent" not in again.err and {path.name for path in copied.published().iterdir()} == set(offices.FILES)
+    assert objects(bucket) == before and not sent.published().exists()
+    again = sent.released()  # from the journal, at no cost
+    assert "spent" not in again.err and {path.name for path in sent.published().iterdir()} == set(offices.FILES)
     for path, content in objects(bucket).items():
         assert not path.startswith(PLACE) or path == f"{PLACE}/audit.json" or content == published[path]
-    assert_whole(bucket, copied)
+    assert_whole(bucket, sent)
 
 
-def assert_whole(bucket: ObjectServer, copied: Office) -> None:
+def assert_whole(bucket: ObjectServer, office: Office) -> None:
     """What the manifest names has the content of the public folder."""
     there = objects(bucket)
     named = {path: there[entry.object] for path, entry in manifest(bucket).files.items()}
-    assert named == public_files(copied)
+    assert named == public_files(office)
 
 
-def test_a_publication_that_never_was_is_named_and_dropped_when_asked(copied: Office, bucket: ObjectServer):
-    copied.released()
+def test_a_publication_that_never_was_is_named_and_dropped_when_asked(sent: Office, bucket: ObjectServer):
     there, path = manifest(bucket), "wards/period=all/revision=7/audit.json"
     entry = there.files[f"{PLACE}/audit.json"]
     forged = replace(there, files={**there.files, path: replace(entry, object=path)})
     bucket.put(BUCKET, f"counts/{NAME}", forged.text())
-    check_refused(copied.run("store", "publish", "--store", copied.store), "names publications", "--drop")
-    dropped = copied.run("store", "publish", "--drop", "--store", copied.store)
+    check_refused(sent.run("store", "publish", "--store", sent.store), "names publications", "--drop")
+    dropped = sent.run("store", "publish", "--drop", "--store", sent.store)
     assert dropped.code == 0 and "no longer in its manifest: wards/period=all/revision=7" in dropped.out
-    assert_whole(bucket, copied)
+    assert_whole(bucket, sent)
 
 
 def altered_values(folder: Path, digest_too: bool = False) -> None:
@@ -215,22 +222,20 @@ def test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded(rele
     assert found["state"] == "fault" and says in found["mend"]
 
 
-def test_altered_numbers_are_not_sent(copied: Office, bucket: ObjectServer):
-    copied.released()
+def test_altered_numbers_are_not_sent(sent: Office, bucket: ObjectServer):
     before = objects(bucket)
     for digest_too, says in ((False, "has other values in its files"), (True, "is not what the ledger recorded")):
-        altered_values(copied.published(), digest_too)
+        altered_values(sent.published(), digest_too)
         for words in (["store", "publish"], ["store", "publish", "--check"]):
-            check_refused(copied.run(*words, "--store", copied.store), says)
+            check_refused(sent.run(*words, "--store", sent.store), says)
         assert objects(bucket) == before
 
 
-def test_a_file_that_was_altered_after_the_catalogue_was_made_is_not_sent(copied: Office, bucket: ObjectServer):
-    copied.released()
-    card = copied.published() / "card.html"
+def test_a_file_that_was_altered_after_the_catalogue_was_made_is_not_sent(sent: Office, bucket: ObjectServer):
+    card = sent.published() / "card.html"
     card.write_text(card.read_text() + "<script>alert(1)</script>")
     bucket.delete(BUCKET, f"counts/{NAME}")  # so that all is sent again
-    refused = copied.run("store", "publish", "--store", copied.store)
+    refused = sent.run("store", "publish", "--store", sent.store)
     check_refused(refused, "has a missing or altered card.html")
     assert not [content for content in objects(bucket).values() if b"alert(1)" in content]
 
@@ -253,43 +258,40 @@ def test_an_audit_that_says_other_than_the_ledger_is_refused(released: Office):
         check_refused(released.run("ledger", "verify", "--store", released.store), says)
 
 
-def test_folders_of_releases_that_are_links_are_refused(copied: Office, bucket: ObjectServer, tmp_path: Path):
-    copied.released()
+def test_folders_of_releases_that_are_links_are_refused(sent: Office, bucket: ObjectServer, tmp_path: Path):
     before = objects(bucket)
-    for part in (copied.published().parents[1], copied.published().parent, copied.published()):
+    for part in (sent.published().parents[1], sent.published().parent, sent.published()):
         part.rename(tmp_path / "elsewhere")
         part.symlink_to(tmp_path / "elsewhere")
         for words in (["store", "publish"], ["store", "publish", "--check"]):
-            check_refused(copied.run(*words, "--store", copied.store), f"{part} is a link")
+            check_refused(sent.run(*words, "--store", sent.store), f"{part} is a link")
         part.unlink()
         (tmp_path / "elsewhere").rename(part)
-    card = copied.published() / "card.html"
+    card = sent.published() / "card.html"
     card.rename(tmp_path / "card.html")
     card.symlink_to(tmp_path / "card.html")
     bucket.delete(BUCKET, f"counts/{NAME}")
-    check_refused(copied.run("store", "publish", "--store", copied.store), f"{card} is a link")
+    check_refused(sent.run("store", "publish", "--store", sent.store), f"{card} is a link")
     del before[NAME]
     assert objects(bucket) == before
 
 
-def test_a_fetch_writes_through_no_link(copied: Office, bucket: ObjectServer, tmp_path: Path):
-    copied.released()
+def test_a_fetch_writes_through_no_link(sent: Office, bucket: ObjectServer, tmp_path: Path):
     got, outside = tmp_path / "got", tmp_path / "outside"
     (got / bucket_copy.DRAFT).mkdir(parents=True)
     outside.mkdir()
     (got / "wards").symlink_to(outside)
-    check_refused(copied.run("store", "fetch", ADDRESS, got), "wards is a link in it")
+    check_refused(sent.run("store", "fetch", ADDRESS, got), "wards is a link in it")
     assert list(outside.iterdir()) == []
 
 
-def test_what_is_named_is_not_deleted_though_a_manifest_says_that_it_is_old(copied: Office, bucket: ObjectServer):
-    copied.released()
+def test_what_is_named_is_not_deleted_though_a_manifest_says_that_it_is_old(sent: Office, bucket: ObjectServer):
     there = manifest(bucket)
     named = {entry.object: "2020-01-01T00:00:00+00:00" for entry in there.files.values() if VERSIONS in entry.object}
     bucket.put(BUCKET, f"counts/{NAME}", replace(there, retired=named).text())
-    copied.write_spec(release="others")
-    copied.released()  # what lists the publications of `wards` stays as it is
-    assert_whole(bucket, copied)
+    sent.write_spec(release="others")
+    sent.released()  # what lists the publications of `wards` stays as it is
+    assert_whole(bucket, sent)
 
 
 def altered(told: Any, random: Random) -> Any:
@@ -309,10 +311,9 @@ def altered(told: Any, random: Random) -> Any:
     return random.choice(odd)
 
 
-def test_altered_manifests_name_nothing_outside(copied: Office, bucket: ObjectServer, tmp_path: Path):
-    copied.released()
+def test_altered_manifests_name_nothing_outside(sent: Office, bucket: ObjectServer, tmp_path: Path):
     whole, random, read = json.loads(manifest(bucket).text()), Random(35), 0
-    public, ours = copied.store / "public", public_files(copied)
+    public, ours = sent.store / "public", public_files(sent)
     for number in range(10_000):
         told = altered(whole, random)
         try:

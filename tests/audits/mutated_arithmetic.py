@@ -148,6 +148,25 @@ ARITHMETIC = (
             Mutation("share**4 * variance", "share**2 * variance", "the noise behind weighted draws"),
             Mutation("_add_to_cells(sums, boxes, share**2)", "_add_to_cells(sums, boxes, 1.0)", "levels by shares"),
             Mutation("(giver == len(shares) - 1)", "0", "single cells keep a part"),
+            Mutation(
+                "volume / math.sqrt(math.sqrt(math.sqrt(volume))) for volume",
+                "volume for volume",
+                "shares for boxes of sparse cells",
+            ),
+            Mutation("share * (TOTAL - WHOLE_GRID) // TOTAL", "share", "shares with that of the total add up"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/mechanisms/multiscale.py",
+        (
+            "mechanisms/test_multiscale.py::test_intervals_of_boxes_hold_by_weighed_levels_and_narrower_ones_do_not",
+            "mechanisms/test_multiscale.py::test_lines_heed_no_levels",
+            "mechanisms/test_multiscale.py::test_the_smallest_share_must_be_one_that_can_be_drawn",
+        ),
+        (
+            Mutation("(drawn.scale * weights).max()", "(drawn.scale * weights).min()", "intervals of unlike draws"),
+            Mutation("and len(domain.shape) > 1", "", "lines heed no levels"),
+            Mutation("epsilon * min(shares)", "epsilon * max(shares)", "the smallest share of a level"),
         ),
     ),
     Part(

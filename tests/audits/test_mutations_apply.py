@@ -6,16 +6,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from mutation_report import MEASURED, PAGE, VERDICTS, page, summary
-from mutations import PROJECT, Mutation, MutationOutdated, Part, mutated, parts, run_tests, selected, survivors
+from mutations import PROJECT, Mutation, MutationOutdated, Part, Ran, mutated, parts, run_tests, selected, survivors
 from mutations import ROOMS as TABLES
 from reached import First, Seen, chosen
 
 ROOMS = ("confidential", "ledger", "answering", "releasing", "spec", "publishing", "mechanisms", "solvers")
 FACES = ("integrations", "cli", "local")
+
+
+@pytest.fixture(scope="module")
+def ran_apart() -> Iterator[Callable[..., Ran]]:
+    """`run_tests` of a process of its own, which it forks: libraries that other tests loaded here may not bear that."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        yield lambda *given, **named: pool.submit(run_tests, *given, **named).result()
 
 
 def test_every_mutation_replaces_text_that_occurs_once_and_names_tests_that_exist() -> None:
@@ -51,19 +61,21 @@ def test_a_mutation_that_no_longer_fits_says_where_and_what(tmp_path: Path) -> N
 
 
 @pytest.mark.audit
-def test_a_run_tests_is_named_and_passing_ones_are_not(tmp_path: Path) -> None:
+def test_a_run_tests_is_named_and_passing_ones_are_not(tmp_path: Path, ran_apart: Callable[..., Ran]) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "-q -ra"\n')
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_code.py").write_text("def test_good(): pass\ndef test_bad(): assert 1 == 2\n")
     (tmp_path / "tests" / "test_fine.py").write_text("def test_good(): pass\n")
     (tmp_path / "tests" / "test_long.py").write_text("def test_long():\n    while True: pass\n")
-    assert run_tests(tmp_path, ["test_fine.py"]).failed == ""
-    assert run_tests(tmp_path, ["test_fine.py", "test_code.py"]).failed == "test_code.py::test_bad"
-    assert run_tests(tmp_path, ["test_long.py"], within=1).failed == "no test within 1 seconds"
+    assert ran_apart(tmp_path, ["test_fine.py"]).failed == ""
+    assert ran_apart(tmp_path, ["test_fine.py", "test_code.py"]).failed == "test_code.py::test_bad"
+    assert ran_apart(tmp_path, ["test_long.py"], within=1).failed == "no test within 1 seconds"
 
 
 @pytest.mark.audit
-def test_tests_that_reach_a_mutation_run_first_the_quickest_of_a_file_at_its_head(tmp_path: Path) -> None:
+def test_tests_that_reach_a_mutation_run_first_the_quickest_of_a_file_at_its_head(
+    tmp_path: Path, ran_apart: Callable[..., Ran]
+) -> None:
     called = frozenset({"code.py:one"})
     seen = {
         "tests/a.py::slow": Seen(3, called),
@@ -81,7 +93,7 @@ def test_tests_that_reach_a_mutation_run_first_the_quickest_of_a_file_at_its_hea
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_code.py").write_text("def test_one(): assert 0\ndef test_two(): assert 0\n")
     first = First(["tests/test_code.py::test_two"])
-    assert run_tests(tmp_path, ["test_code.py"], [first]).failed == "test_code.py::test_two"
+    assert ran_apart(tmp_path, ["test_code.py"], [first]).failed == "test_code.py::test_two"
 
 
 @pytest.mark.audit

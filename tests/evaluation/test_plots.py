@@ -55,8 +55,9 @@ def test_a_long_title_takes_several_lines_of_the_pictures_width(tmp_path):
 
 
 def test_sizes_of_noisy_counts_are_not_called_true_or_exact(tmp_path):
+    of_values = [score for score in scores() if score.measure == "mre_of_value" and score.epsilon == 1]
     for noisy, said in ((False, plots.EXACT_SIZE), (True, plots.NOISY_SIZE)):
-        *_, path = draw(scores(), "wards", tmp_path, noisy)[::2]
+        path, _ = draw(of_values, "wards", tmp_path, noisy)
         words = "".join(ElementTree.fromstring(path.read_text()).itertext())
         assert said in words and "true" not in words
         assert not noisy or "exact" not in words

@@ -80,3 +80,47 @@ def test_counts_without_structure_are_the_unbiased_ones():
 def test_noise_that_cannot_be_drawn_is_refused(shape, message):
     with pytest.raises(DphistError, match=message):
         dph.sanitize(np.zeros(shape, dtype=np.int64), mechanism="multiscale", epsilon="0.000001", sensitivity=1000)
+
+
+def weighed(counts, epsilon):
+    return dph.sanitize(counts, mechanism="multiscale", epsilon=epsilon, sensitivity=1, levels="weighed")
+
+
+def test_weighed_levels_have_unequal_shares_that_add_up():
+    shares = [part for _, part in weighed(np.full((40, 30), 50), "1/3").charges]
+    assert shares == [Fraction(part, 3 * 256) for part in (16, 89, 151)]
+    assert [part for _, part in weighed(np.full((16, 16), 50), "1/3").charges] == [Fraction(1, 3)]
+    assert isinstance(weighed(np.full((16, 16), 50), "1").unbiased, NoisyCells)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5"])
+def test_intervals_of_boxes_hold_by_weighed_levels_and_narrower_ones_do_not(monkeypatch, epsilon):
+    """1,200 releases: 95 % that hold are refused, and 30 % less accepted, with a probability below 10^-9."""
+    monkeypatch.setattr("dphist_pipeline.solvers.trees.split_posterior.split_means", lambda *_: np.zeros((64, 32)))
+    counts = np.arange(2048).reshape(64, 32)
+    runs = [weighed(counts, epsilon) for _ in range(1_200)]
+    unbiased = runs[0].unbiased
+    assert isinstance(unbiased, NestedCells) and not unbiased.lines
+    off = np.array([run.unbiased.values - counts for run in runs])
+    for place in (np.s_[0:64, 0:32], np.s_[0:8, 8:16], np.s_[3:37, 5:20], np.s_[0:1, 0:1]):
+        reach = unbiased.half_width_of_box([np.arange(side)[part] for side, part in zip((64, 32), place, strict=True)])
+        missed = np.abs(off[:, *place].sum(axis=(1, 2)))
+        assert stats.binom.cdf(int((missed <= reach).sum()), len(runs), 0.95) > 1e-9
+        assert stats.binom.cdf(int((missed <= 0.7 * reach).sum()), len(runs), 0.95) < 1e-9
+
+
+def test_lines_heed_no_levels(monkeypatch):
+    """Neither a line of cells alone nor one that is too long for weighted sums."""
+    monkeypatch.setattr(
+        "dphist_pipeline.solvers.trees.split_posterior.split_means", lambda tree, *_: np.zeros(tree.shape)
+    )
+    for counts in (np.zeros(7, dtype=np.int64), np.zeros(5_000, dtype=np.int64)):
+        equal = dph.sanitize(counts, mechanism="multiscale", epsilon="1", sensitivity=1)
+        assert weighed(counts, "1").charges == equal.charges
+
+
+def test_the_smallest_share_must_be_one_that_can_be_drawn():
+    counts = np.zeros((64, 32), dtype=np.int64)
+    dph.sanitize(counts, mechanism="multiscale", epsilon="0.00001", sensitivity=1)
+    with pytest.raises(DphistError, match="each level"):
+        weighed(counts, "0.00001")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import by_hand
 import numpy as np
 import pypdf
 import pytest
+from browser import OnePage, one_page
 from by_hand import AGE, HEIGHT, WARD
 from carded import card, noisy
 from carded_reports import SAMPLED, made
@@ -85,24 +87,15 @@ document.documentElement.setAttribute('data-found', JSON.stringify(found));
 
 
 @pytest.fixture(scope="module")
-def chromium() -> str:
-    """Its program; where a run must have it and it is not there, a failure."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        missing("chromium", "Chromium is not installed: the card is not looked at in a browser")
-    return program
+def browser() -> Iterator[OnePage]:
+    """The page in which cards are opened."""
+    with one_page() as page:
+        yield page
 
 
-def shown(program: str, page: Path, folder: Path, *more: str) -> tuple[str, str]:
-    """The page's elements after loading, and what the browser had to say."""
-    flags = [
-        *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-        *("--disable-component-update", "--disable-sync", "--enable-logging=stderr", f"--user-data-dir={folder}"),
-    ]
-    ran = subprocess.run(
-        [program, *flags, *more, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=True
-    )
-    return ran.stdout, ran.stderr
+def found_in(browser: OnePage, page: Path, width: int = 1400) -> Any:
+    """What a script in a page found."""
+    return json.loads(browser.opened(page.as_uri(), width).get_attribute("html", "data-found"))
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +114,7 @@ def installed_fonts() -> str:
 
 @pytest.mark.parametrize("width", [400, 1400])
 def test_nothing_sticks_out_and_no_text_lies_on_another(
-    chromium: str, tmp_path: Path, of_reports: dict[str, str], width: int
+    browser: OnePage, tmp_path: Path, of_reports: dict[str, str], width: int
 ) -> None:
     if not re.search("Liberation Sans|Arial", installed_fonts()):
         missing("fonts", "no font as wide as Arial, such as Liberation Sans, is installed: pictures are laid out by it")
@@ -131,57 +124,50 @@ def test_nothing_sticks_out_and_no_text_lies_on_another(
     head = cards[0].partition("<body>")[0]
     page = tmp_path / "cards.html"
     page.write_text(f"{head}<body>{''.join(body[1] for body in bodies if body)}{MEASURE}</body>", encoding="utf-8")
-    elements, _ = shown(chromium, page, tmp_path / "profile", f"--window-size={width},900")
-    attribute = re.search(r'data-found="([^"]*)"', elements)
-    assert attribute is not None and elements.count("<h1>") == len(pages)
-    assert json.loads(unescape(attribute[1])) == {"width": 0, "outside": [], "touching": []}
+    assert found_in(browser, page, width) == {"width": 0, "outside": [], "touching": []}
+    assert browser.locator("h1").count() == len(pages)
 
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("model", ["central", "local"])
 def test_the_browser_has_nothing_to_complain_of(
-    chromium: str, tmp_path: Path, of_reports: dict[str, str], model: str, width: int
+    browser: OnePage, tmp_path: Path, of_reports: dict[str, str], model: str, width: int
 ) -> None:
     page = tmp_path / "card.html"
     shown_here = (
         card([AGE, WARD], title="<script>alert(1)</script>") if model == "central" else of_reports["of reports"]
     )
     page.write_text(shown_here, encoding="utf-8")
-    elements, said = shown(chromium, page, tmp_path / "profile", f"--window-size={width},900")
-    assert "CONSOLE" not in said
+    elements = browser.opened(page.as_uri(), width).content()
+    assert browser.complaints == []
     assert "</footer>" in elements and "<script>" not in elements
 
 
-def test_a_complaint_would_be_seen(chromium: str, tmp_path: Path) -> None:
+def test_a_complaint_would_be_seen(browser: OnePage, tmp_path: Path) -> None:
     page = tmp_path / "card.html"
     page.write_text(card([AGE]).replace("</body>", "<script>1</script></body>"), encoding="utf-8")
-    assert "CONSOLE" in shown(chromium, page, tmp_path / "profile")[1]
+    assert "Content Security Policy" in " ".join(browser.opened(page.as_uri()).complaints)
 
 
-def test_the_mark_of_a_withdrawal_hides_the_sql_on_the_catalogue(chromium: str, tmp_path: Path) -> None:
+def test_the_mark_of_a_withdrawal_hides_the_sql_on_the_catalogue(browser: OnePage, tmp_path: Path) -> None:
     axes, page = [AGE], tmp_path / "card.html"
     as_published = card(axes)
     note = {"withdrawn": {"at": "2026-03-20T00:00:00Z", "reason": "wrong counts"}}
     for shown_here, told in [(as_published, True), (marked_withdrawn(as_published, note), False)]:
-        script = "<script>document.documentElement.setAttribute('data-told', document.body.innerText)</script></body>"
-        free = re.sub(r"<meta http-equiv[^>]*>", "", shown_here)
-        page.write_text(free.replace("</body>", script), encoding="utf-8")
-        elements, _ = shown(chromium, page, tmp_path / "profile")
-        found = re.search(r'data-told="([^"]*)"', elements)
-        assert found is not None and "SELECT * FROM 'histogram.parquet'" in found[1]
-        assert ("dph_total" in found[1]) == ("ATTACH" in found[1]) == told
+        page.write_text(shown_here, encoding="utf-8")
+        seen = browser.opened(page.as_uri()).inner_text("body")
+        assert "SELECT * FROM 'histogram.parquet'" in seen
+        assert ("dph_total" in seen) == ("ATTACH" in seen) == told
 
 
-def test_a_wider_font_runs_into_no_title_and_no_swatch(chromium: str, tmp_path: Path) -> None:
+def test_a_wider_font_runs_into_no_title_and_no_swatch(browser: OnePage, tmp_path: Path) -> None:
     wards = {**WARD, "values": ["surgery", "medicine", "paediatrics", "intensive care"]}
     axes, page = [YEARS, wards], tmp_path / "card.html"
     cells = np.round(np.random.default_rng(1).gamma(1, 1500, domain_of(axes).shape))
     free = re.sub(r"<meta http-equiv[^>]*>", "", card(axes, noisy(axes, cells, Fraction(6))))
     wide = "<style>svg text{font-family:'DejaVu Sans',Verdana,sans-serif}</style>"
     page.write_text(free.replace("</body>", f"{wide}{RUNNING_INTO}</body>"), encoding="utf-8")
-    elements, _ = shown(chromium, page, tmp_path / "profile", "--window-size=1400,900")
-    found = re.search(r'data-found="([^"]*)"', elements)
-    assert found is not None and json.loads(unescape(found[1])) == []
+    assert found_in(browser, page) == []
 
 
 BEYOND = """<script>
@@ -191,7 +177,7 @@ document.documentElement.setAttribute('data-found', JSON.stringify(beyond));
 </script>"""
 
 
-def test_no_column_of_numbers_is_cut_off_by_the_edge_of_a_printed_page(chromium: str, tmp_path: Path) -> None:
+def test_no_column_of_numbers_is_cut_off_by_the_edge_of_a_printed_page(browser: OnePage, tmp_path: Path) -> None:
     """Four columns of numbers with intervals have half of a sheet; 7.5 in is the width between margins."""
     wards = {**WARD, "values": ["surgery", "medicine", "maternity"], "other": True}
     axes = [{**YEARS, "width": 20}, {**wards, "column": "house"}, wards]
@@ -201,28 +187,22 @@ def test_no_column_of_numbers_is_cut_off_by_the_edge_of_a_printed_page(chromium:
         assert "@media print" in page
         page = page.replace("@media print", "@media all").replace("</body>", f"{BEYOND}</body>")
         (tmp_path / "card.html").write_text(page, encoding="utf-8")
-        elements, _ = shown(chromium, tmp_path / "card.html", tmp_path / "profile", "--window-size=720,1000")
-        attribute = re.search(r'data-found="([^"]*)"', elements)
-        assert attribute is not None and json.loads(unescape(attribute[1])) == []
+        assert found_in(browser, tmp_path / "card.html", 720) == []
 
 
-def printed(program: str, page: Path, folder: Path) -> list[str]:
+def printed(browser: OnePage, page: Path) -> list[str]:
     """The text of each sheet that the browser would print."""
-    sheets = folder / "printed.pdf"
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", f"--user-data-dir={folder}"]
-    subprocess.run(
-        [program, *flags, f"--print-to-pdf={sheets}", page.as_uri()], capture_output=True, timeout=120, check=True
-    )
+    sheets = io.BytesIO(browser.opened(page.as_uri()).pdf(prefer_css_page_size=True))
     return [" ".join(sheet.extract_text().split()) for sheet in pypdf.PdfReader(sheets).pages]
 
 
-def test_a_card_of_thirty_cells_is_three_sheets_that_say_which_card_they_are(chromium: str, tmp_path: Path) -> None:
+def test_a_card_of_thirty_cells_is_three_sheets_that_say_which_card_they_are(browser: OnePage, tmp_path: Path) -> None:
     wards = {**WARD, "values": ["surgery", "medicine", "paediatrics", "intensive care"]}
     axes, page = [{**YEARS, "width": 20, "other": False}, wards], tmp_path / "card.html"
     cells = np.round(np.random.default_rng(1).gamma(1, 1500, domain_of(axes).shape))
     assert cells.size == 30
     page.write_text(card(axes, noisy(axes, cells, Fraction(6)), title='Age "and" </style> ward'), encoding="utf-8")
-    sheets = printed(chromium, page, tmp_path)
+    sheets = printed(browser, page)
     assert len(sheets) <= 3
     for number, sheet in enumerate(sheets, 1):
         assert 'Age "and" </style> ward, 2026-03-02, revision 1' in sheet and f"{number} / {len(sheets)}" in sheet
@@ -231,7 +211,7 @@ def test_a_card_of_thirty_cells_is_three_sheets_that_say_which_card_they_are(chr
     assert len(tables) == 1 and all(f"{start} to" in tables[0] for start in range(0, 100, 20))
 
 
-def test_a_superseded_card_is_three_sheets_too(chromium: str, tmp_path: Path) -> None:
+def test_a_superseded_card_is_three_sheets_too(browser: OnePage, tmp_path: Path) -> None:
     page = tmp_path / "public/weekly/period=2026-02-16/revision=1/card.html"
     for revision in (1, 2):
         wards = {**by_hand.WARD, "values": ["surgery", "medicine", "paediatrics", "intensive care"]}
@@ -242,6 +222,6 @@ def test_a_superseded_card_is_three_sheets_too(chromium: str, tmp_path: Path) ->
         by_hand.publish(tmp_path / "public", told, axes, "weekly", "2026-02-16", revision, pictures=True, **facts)
     mark_superseded(made_anew(tmp_path / "public"), tmp_path / "scratch")
     assert "Superseded by revision 2" in page.read_text()
-    sheets = printed(chromium, page, tmp_path)
+    sheets = printed(browser, page)
     assert len(sheets) <= 3 and "For the record" in sheets[-1]
     assert "Files beside this page" not in "".join(sheets)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
+from dphist_pipeline.solvers.trees.line_trees import largest_weights
 from dphist_pipeline.solvers.trees.regular_tree import (
     RegularTree,
     best_tree,
@@ -225,3 +226,20 @@ def test_the_weights_of_a_cell_are_those_of_the_normal_equations(tree: RegularTr
     expected = np.abs(by_measurement)
     listed = np.sort(in_full[in_full > 1e-9])
     assert np.sort(expected[expected > 1e-9]) == pytest.approx(listed, abs=1e-9)
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+def test_no_draw_has_a_larger_weight_in_a_box_than_in_the_sum_of_its_own_node(tree: RegularTree) -> None:
+    variances = variances_of(tree)
+    linear = by_normal_equations(tree, variances)[1]
+    told = largest_weights(tree, covariance(tree, variances), variances)
+    ends = np.cumsum([len(rows) for rows in rows_of(tree)])[:-1]
+    shape = tree.padded_grid(len(tree.widths) - 1)
+    sides = [[slice(low, high) for low in range(size) for high in range(low + 1, size + 1)][::3] for size in shape]
+    boxes = np.array(
+        [linear.reshape(*shape, -1)[box].reshape(-1, linear.shape[1]).sum(axis=0) for box in product(*sides)]
+    )
+    by_level = zip(told, rows_of(tree), np.split(boxes, ends, axis=1), strict=True)
+    for level, (most, rows, weights) in enumerate(by_level):
+        assert np.diag(np.split(rows @ linear, ends, axis=1)[level]) == pytest.approx(most)
+        assert np.abs(weights).max() <= most * (1 + 1e-9) and most <= 1 + 1e-9

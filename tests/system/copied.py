@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from object_server import ObjectServer, running_object_server
 from office import OPEN_HEALTH, Office
 
+from dphist_pipeline.answering import building
+from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import object_store
 from dphist_pipeline.publishing.bucket_copy import BucketCopy, Copied
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Manifest
+from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -43,16 +49,59 @@ def bucket(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Obje
     return object_server
 
 
+@pytest.fixture(scope="module")
+def client(object_server: ObjectServer) -> Callable[[str], Any]:
+    """A client of that server, made when it is first asked for."""
+    return cache(object_store._client)
+
+
 @pytest.fixture
-def copied(bucket: ObjectServer, office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
-    """An office whose releases are copied to the bucket, before its first one; all of its calls share a client."""
-    monkeypatch.setattr(object_store, "_client", cache(object_store._client))
-    made = office.run("init", "--store", office.store, "--public", ADDRESS)
-    assert made.code == 0, made.err
-    assert office.run("ledger", *OPEN_HEALTH, "--store", office.store).code == 0
-    office.write_records()
-    office.write_spec()
-    return office
+def one_client(bucket: ObjectServer, client: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares each call a client of its own, which takes longer than all of its requests."""
+    monkeypatch.setattr(object_store, "_client", client)
+
+
+@pytest.fixture
+def copied(bucket: ObjectServer, office: Office, one_client: None) -> Office:
+    """An office whose releases are copied to the bucket, before its first one."""
+    return _copy_of(bucket, office, "opened")
+
+
+@pytest.fixture
+def sent(bucket: ObjectServer, office: Office, one_client: None) -> Office:
+    """As `copied`, after its first release."""
+    return _copy_of(bucket, office, "released")
+
+
+def _copy_of(bucket: ObjectServer, office: Office, state: str) -> Office:
+    """A copy of an office and its bucket that this process made first, where a module draws and builds alike."""
+    ways = (Operator.load_or_make().public, Picture.svg, building.build_apart)
+    if (state, *ways) not in _MADE:
+        bucket.rule = lambda method, path: ""
+        _MADE[state, *ways] = _made(bucket, state)
+        bucket.clear()
+        bucket.make_bucket(BUCKET)
+    made, there = _MADE[state, *ways]
+    bucket.restore(BUCKET, there)
+    return made.copied_to(office.folder)
+
+
+Made = tuple[Office, dict[str, tuple[bytes, dict[str, str]]]]  # an office, and what lies in its bucket
+_MADE: dict[tuple[object, ...], Made] = {}
+
+
+def _made(bucket: ObjectServer, state: str) -> Made:
+    folder = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = Office(folder / "office")
+    for words in (["init", "--public", ADDRESS], ["ledger", *OPEN_HEALTH]):
+        done = made.run(*words, "--store", made.store)
+        assert done.code == 0, done.err
+    made.write_records()
+    made.write_spec()
+    if state == "released":
+        made.released("--store", str(made.store))
+    return made, bucket.saved(BUCKET)
 
 
 def objects(bucket: ObjectServer) -> dict[str, bytes]:
@@ -113,12 +162,6 @@ def states(object_server: ObjectServer, tmp_path_factory: pytest.TempPathFactory
             shutil.copytree(office.store, root)
             found.append(Store.open(root, f"sqlite:///{office.store}/ledger.sqlite", office.witness))
     return found
-
-
-@pytest.fixture
-def one_client(bucket: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spares each call a client of its own, which takes longer than all of its requests."""
-    monkeypatch.setattr(object_store, "_client", cache(object_store._client))
 
 
 def copy(store: Store, address: str) -> Copied:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from object_server import ObjectServer
 from office import OPEN_HEALTH, Office
-from system.copied import ADDRESS, BUCKET, assert_same, bucket, object_server, objects, one_client
+from system.copied import ADDRESS, BUCKET, assert_same, bucket, client, object_server, objects, one_client
 from system.doctored import all_well, examined
 
 from dphist_pipeline.publishing.manifest import NAME
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.draws_alike,
 ]
 
-__all__ = ["bucket", "object_server", "one_client"]
+__all__ = ["bucket", "client", "object_server", "one_client"]
 
 
 @pytest.fixture(scope="module")

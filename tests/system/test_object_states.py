@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 from object_server import ObjectServer
-from system.copied import ADDRESS, bucket, content_of, copy, fetched, object_server, objects, one_client, states
+from system.copied import ADDRESS, bucket, client, content_of, copy, fetched, object_server, objects, one_client, states
 
 from dphist_pipeline.publishing import bucket_copy, object_store
 from dphist_pipeline.publishing.manifest import NAME, VERSIONS, Entry, Manifest, ManifestDamaged

@@ -17,6 +17,7 @@ from system.copied import (
     BUCKET,
     assert_same,
     bucket,
+    client,
     copied,
     drawn,
     manifest,
@@ -24,6 +25,7 @@ from system.copied import (
     objects,
     one_client,
     public_files,
+    sent,
     spent,
 )
 from system.orchestrated import defined, materialized, said
@@ -65,10 +67,9 @@ def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_else(copied: Of
 
 
 @pytest.mark.outside
-def test_a_replay_asks_three_times_and_sends_nothing(copied: Office, bucket: ObjectServer):
-    copied.released()
+def test_a_replay_asks_three_times_and_sends_nothing(sent: Office, bucket: ObjectServer):
     bucket.seen.clear()
-    again = copied.released()
+    again = sent.released()
     assert "copying" not in again.err
     assert [method for method, _ in bucket.seen] == ["GET", "HEAD", "HEAD"]
 
@@ -141,18 +142,17 @@ def test_a_server_that_ignores_conditions_is_refused(office: Office, bucket: Obj
 
 
 @pytest.mark.outside
-def test_another_host_of_the_ledger_publishes_to_a_prefix_of_its_own(copied: Office, bucket: ObjectServer):
-    copied.released()
-    other, before = copied.folder / "other", objects(bucket)
-    shutil.copytree(copied.store, other)
+def test_another_host_of_the_ledger_publishes_to_a_prefix_of_its_own(sent: Office, bucket: ObjectServer):
+    other, before = sent.folder / "other", objects(bucket)
+    shutil.copytree(sent.store, other)
     (other / "confidential" / FOLDER).write_bytes(folder_content())
-    ledger = f"sqlite:///{copied.store}/ledger.sqlite"
+    ledger = f"sqlite:///{sent.store}/ledger.sqlite"
     with pytest.raises(NotCopied, match="the releases of another host of this ledger"):
-        PublicFolder(Store.open(other, ledger, copied.witness)).copy()
+        PublicFolder(Store.open(other, ledger, sent.witness)).copy()
     assert objects(bucket) == before
     elsewhere = f"s3://{BUCKET}/elsewhere"
-    made = PublicFolder(replace(Store.open(other, ledger, copied.witness), public_address=elsewhere)).copy()
-    assert made.sent == tuple(sorted(public_files(copied)))
+    made = PublicFolder(replace(Store.open(other, ledger, sent.witness), public_address=elsewhere)).copy()
+    assert made.sent == tuple(sorted(public_files(sent)))
 
 
 @pytest.mark.outside
@@ -168,33 +168,31 @@ def test_two_processes_of_one_host_leave_one_whole_state(copied: Office, bucket:
 
 @pytest.mark.outside
 def test_an_altered_object_is_refused_by_readers_and_sent_again_by_a_check(
-    copied: Office, bucket: ObjectServer, tmp_path: Path
+    sent: Office, bucket: ObjectServer, tmp_path: Path
 ):
-    copied.released()
     for path in ("wards/period=all/revision=1/histogram.parquet", "croissant.json"):
         entry = manifest(bucket).files[path]
         bucket.put(BUCKET, f"counts/{entry.object}", b"altered", states=entry.sha256)
         folder = tmp_path / path.partition("/")[0]
-        refused = copied.run("store", "fetch", ADDRESS, folder)
+        refused = sent.run("store", "fetch", ADDRESS, folder)
         assert refused.code == 1 and f"{path} is missing or altered" in refused.err and "--check" in refused.err
-        assert copied.run("store", "publish", "--store", copied.store, "--json").json["sent"] == []
-        assert path in copied.run("store", "publish", "--check", "--store", copied.store, "--json").json["sent"]
-        assert copied.run("store", "fetch", ADDRESS, folder).code == 0
-        assert objects(bucket)[path] == public_files(copied)[path]
+        assert sent.run("store", "publish", "--store", sent.store, "--json").json["sent"] == []
+        assert path in sent.run("store", "publish", "--check", "--store", sent.store, "--json").json["sent"]
+        assert sent.run("store", "fetch", ADDRESS, folder).code == 0
+        assert objects(bucket)[path] == public_files(sent)[path]
 
 
 @pytest.mark.outside
-def test_a_fetched_folder_answers_as_the_store_does(copied: Office, bucket: ObjectServer, tmp_path: Path):
-    copied.released()
+def test_a_fetched_folder_answers_as_the_store_does(sent: Office, bucket: ObjectServer, tmp_path: Path):
     folder, where = tmp_path / "got", ("answer", "wards", "--where", "ward = surgery", "--json")
-    for new in (len(public_files(copied)), 0):
-        got = copied.run("store", "fetch", ADDRESS, folder, "--json")
+    for new in (len(public_files(sent)), 0):
+        got = sent.run("store", "fetch", ADDRESS, folder, "--json")
         assert got.json["downloaded"] == new, got.err
-    assert copied.run(*where, "--store", folder).out == copied.run(*where, "--store", copied.store).out
-    assert Release.published(folder, "wards").audit == Release.published(copied.store, "wards").audit
-    refused = copied.run("store", "fetch", ADDRESS, copied.folder / "data")
+    assert sent.run(*where, "--store", folder).out == sent.run(*where, "--store", sent.store).out
+    assert Release.published(folder, "wards").audit == Release.published(sent.store, "wards").audit
+    refused = sent.run("store", "fetch", ADDRESS, sent.folder / "data")
     assert refused.code == 1 and "holds something else" in refused.err
-    refused = copied.run("store", "fetch", f"{ADDRESS}/nothing", tmp_path / "no")
+    refused = sent.run("store", "fetch", f"{ADDRESS}/nothing", tmp_path / "no")
     assert refused.code == 1 and "nobody publishes there" in refused.err and not (tmp_path / "no").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -27,10 +28,28 @@ WITHOUT = {"surgery": 0}
 
 @pytest.fixture
 def office(office: Office) -> Office:
-    """Three weeks: a usual one, one without a record, and one with a renamed code."""
-    office.opened().write_spec(**WEEKLY)
-    office.write_records(records({WEEKS[0]: USUAL, WEEKS[1]: WITHOUT, WEEKS[2]: RENAMED}))
+    with_three_weeks(office.opened())
     return office
+
+
+def with_three_weeks(office: Office, **changes: Any) -> None:
+    """A usual week, one without a record, and one with a renamed code."""
+    office.write_records(records({WEEKS[0]: USUAL, WEEKS[1]: WITHOUT, WEEKS[2]: RENAMED}))
+    office.write_spec(**WEEKLY, **changes)
+
+
+@pytest.fixture
+def begun(office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """Another one, where periods in doubt wait for a person; the usual week is published."""
+    other = Office(tmp_path / "begun").prepared(with_usual_week)
+    monkeypatch.setenv("DPHIST_WITNESS", str(other.witness))
+    monkeypatch.chdir(other.folder)
+    return other
+
+
+def with_usual_week(office: Office) -> None:
+    with_three_weeks(office, publish="if_plausible")
+    office.released("--period", WEEKS[0])
 
 
 def cells_of(office: Office, week: str) -> CellsAboveZero:
@@ -121,32 +140,30 @@ def test_a_period_that_is_nearly_all_other_waits_where_the_spec_asks_for_it(offi
 
 
 @pytest.mark.parametrize("week", [1, 2], ids=["no records", "a renamed code"])
-def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(office: Office, week: int) -> None:
-    office.write_spec(**WEEKLY, publish="if_plausible")
-    assert office.released("--period", WEEKS[0], "--json").json["replayed"] is False
-    waiting = office.released("--period", WEEKS[week], "--json").json
-    assert waiting["awaits_approval"] and not office.published(period=WEEKS[week]).exists()
+def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(begun: Office, week: int) -> None:
+    waiting = begun.released("--period", WEEKS[week], "--json").json
+    assert waiting["awaits_approval"] and not begun.published(period=WEEKS[week]).exists()
     why = "code renamed?" if week == 2 else "the interval of the total holds 0"
     assert why in waiting["why"].lower() and not any(sign.isdigit() for sign in waiting["why"].replace(" 0", ""))
-    told = office.released("--period", WEEKS[week]).out
+    told = begun.released("--period", WEEKS[week]).out
     assert "`publish: if_plausible`" in told and "dphist publish SPEC" in told
-    doctor = {one["check"]: one for one in office.run("doctor", "--json").json["checks"]}
+    doctor = {one["check"]: one for one in begun.run("doctor", "--json").json["checks"]}
     assert f"1 releases wait for approval (wards, period {WEEKS[week]}," in doctor["approvals"]["seen"]
     assert f"wards {WEEKS[week]}" not in doctor["due"]["seen"] + doctor["runs"]["seen"]
-    with office.witnessed():
-        store = Store.open(office.store)
+    with begun.witnessed():
+        store = Store.open(begun.store)
         assert [store.is_doubted(charge) for charge, _ in charges_of(store.ledger(), "wards")] == [False, True]
-    spent = office.run("ledger", "show", "health", "--json").json[0]["spent"]
+    spent = begun.run("ledger", "show", "health", "--json").json[0]["spent"]
     assert spent == "2"
-    done = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")
+    done = begun.run("publish", begun.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")
     assert done.json["approved"]["by"] == "Ada"
-    doctor = {one["check"]: one for one in office.run("doctor", "--json").json["checks"]}
+    doctor = {one["check"]: one for one in begun.run("doctor", "--json").json["checks"]}
     assert doctor["doubtful"]["state"] == "ok", "a person looked at it"
-    page = Read((office.published(period=WEEKS[week]) / "card.html").read_text()).text
+    page = Read((begun.published(period=WEEKS[week]) / "card.html").read_text()).text
     assert "so ε covers it, and the period stays charged" in page
     assert "only if nobody looked at the records meanwhile" in page
     assert "said of periods as they are drawn, not of those that were let out" in page
-    assert office.run("ledger", "show", "health", "--json").json[0]["spent"] == spent
+    assert begun.run("ledger", "show", "health", "--json").json[0]["spent"] == spent
 
 
 def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_acts(office: Office) -> None:
@@ -165,27 +182,23 @@ def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_act
     assert seen()[0] == "ok"
 
 
-def test_an_edit_of_the_spec_is_no_approval_of_a_period_that_was_held_in_doubt(office: Office) -> None:
-    office.write_spec(**WEEKLY, publish="if_plausible")
-    office.released("--period", WEEKS[0])
-    office.released("--period", WEEKS[1])
-    office.write_attributes_alone(**WEEKLY, publish="automatic")
-    waiting = office.released("--period", WEEKS[1], "--json").json
+def test_an_edit_of_the_spec_is_no_approval_of_a_period_that_was_held_in_doubt(begun: Office) -> None:
+    begun.released("--period", WEEKS[1])
+    begun.write_attributes_alone(**WEEKLY, publish="automatic")
+    waiting = begun.released("--period", WEEKS[1], "--json").json
     assert waiting["awaits_approval"]
-    assert "held back under `publish: if_plausible`" in office.released("--period", WEEKS[1]).out
-    assert not office.published(period=WEEKS[1]).exists()
-    published = office.released("--period", WEEKS[0], "--json").json
+    assert "held back under `publish: if_plausible`" in begun.released("--period", WEEKS[1]).out
+    assert not begun.published(period=WEEKS[1]).exists()
+    published = begun.released("--period", WEEKS[0], "--json").json
     assert published["replayed"], "what went out by itself replays"
-    done = office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", "--json")
-    assert done.json["approved"]["by"] == "Ada" and office.published(period=WEEKS[1]).exists()
-    assert office.released("--period", WEEKS[1], "--json").json["replayed"]
+    done = begun.run("publish", begun.folder / "spec.yaml", "--approved-by", "Ada", "--json")
+    assert done.json["approved"]["by"] == "Ada" and begun.published(period=WEEKS[1]).exists()
+    assert begun.released("--period", WEEKS[1], "--json").json["replayed"]
 
 
-def test_a_plausible_period_goes_out_by_itself_and_its_card_says_the_rule(office: Office) -> None:
-    office.write_spec(**WEEKLY, publish="if_plausible")
-    office.released("--period", WEEKS[0])
-    assert "waits for a person" in (office.published(period=WEEKS[0]) / "card.html").read_text()
-    late = office.run("publish", office.folder / "spec.yaml", "--period", WEEKS[0], "--approved-by", "Ada")
+def test_a_plausible_period_goes_out_by_itself_and_its_card_says_the_rule(begun: Office) -> None:
+    assert "waits for a person" in (begun.published(period=WEEKS[0]) / "card.html").read_text()
+    late = begun.run("publish", begun.folder / "spec.yaml", "--period", WEEKS[0], "--approved-by", "Ada")
     assert late.code == 1 and "published before" in late.err
 
 

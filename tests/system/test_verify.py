@@ -77,7 +77,7 @@ def test_a_release_under_way_is_not_taken_for_a_cut_ledger(office: Office, monke
 
 @pytest.mark.parametrize("what", ["gone", "of another store"])
 def test_a_missing_witness_is_told_after_all_else_was_checked(office: Office, what: str, tmp_path: Path) -> None:
-    office.opened().released()
+    office.with_release()
     assert verify(office)[0] == 0
     assert office.run("ledger", "verify", "--store", office.store, "--json").json["witnessed"] is True
     kept = shutil.move(office.witness, tmp_path / "kept")
@@ -85,7 +85,7 @@ def test_a_missing_witness_is_told_after_all_else_was_checked(office: Office, wh
         other = Office(tmp_path / "other").of_its_own()
         shutil.copy(other.witness, office.witness)
     code, said = verify(office)
-    assert code == 1 and "5 entries were read, every hash and every sum holds, and 1 of the publications" in said, said
+    assert code == 1 and "6 entries were read, every hash and every sum holds, and 1 of the publications" in said, said
     assert ("There is no witness at" if what == "gone" else "does not know store") in said
     assert "DPHIST_WITNESS" in said and "store adopt" in said
     assert office.run("ledger", "verify", "--store", office.store, "--json").code == 1
@@ -104,7 +104,7 @@ def test_a_witness_that_saw_another_charge_is_told(office: Office) -> None:
 
 
 def test_a_witness_that_this_user_may_only_read_will_do(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     office.witness.chmod(0o400)
     assert verify(office)[0] == 0
 

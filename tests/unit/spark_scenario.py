@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
+from one_engine import one_engine
 from source_scenario import Files, spec, written
 
 from dphist_pipeline.confidential.cube import read_and_count
@@ -36,7 +37,8 @@ def counted_by_both(
         run.mkdir()
         declared = spec(base, **changes)
         plan = plan_of(declared, declared.period_named(at))
-        here = read_and_count(plan, run)
+        with one_engine():
+            here = read_and_count(plan, run)
         own = mock.patch.object(spark, "SPARK", mock.Mock(fullmatch=lambda version: True) if vouched else spark.SPARK)
         with own:
             there: NDArray[np.int64] = np.load(spark.write_cube(plan, address, run))

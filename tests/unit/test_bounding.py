@@ -119,10 +119,10 @@ def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, chang
 )
 def test_many_batches_keep_the_same_rows_as_one(units: Sequence[Unit], monkeypatch: pytest.MonkeyPatch):
     source = random.Random(2)
-    rows = [(source.choice(units), source.randrange(CELLS)) for _ in range(4000)]
-    rows += [(units[0], source.randrange(2)) for _ in range(1000)]
+    rows = [(source.choice(units), source.randrange(CELLS)) for _ in range(800)]
+    rows += [(units[0], source.randrange(2)) for _ in range(200)]
     whole = [counted(rows, max_rows) for max_rows in (1, 3, 10)]
-    for chunk in (3, 64, 999):
+    for chunk in (3, 64, 499):
         monkeypatch.setattr(bounding, "CHUNK_ROWS", chunk)
         assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == [cube.tolist() for cube in whole]
 

@@ -196,7 +196,7 @@ def test_paths_and_names_are_never_cut_or_wrapped(office: Office) -> None:
 
 
 def test_a_reason_is_printed_as_it_was_written(office: Office) -> None:
-    office.opened().released()
+    office.with_release()
     office.released("--revise", "--reason", "[red]late[/] [bold")
     assert "[red]late[/] [bold" in re.sub(r"\s+", " ", office.run("ledger", "show").out)
 
@@ -302,7 +302,7 @@ def test_the_help_of_all_commands_says_what_that_of_each_says(name: str) -> None
 
 
 def test_the_store_may_stand_before_the_command_and_the_version_is_told(office: Office) -> None:
-    office.opened().released("--store", str(office.store))
+    office.with_release()
     before = office.run("--store", office.store, "ledger", "show", "--json")
     after = office.run("ledger", "show", "--json", "--store", office.store)
     assert before.code == 0 and before.json == after.json

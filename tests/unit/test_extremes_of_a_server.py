@@ -18,6 +18,7 @@ from extreme_values import COPIES, OUTCOMES, PAIRS, spec_of
 from one_engine import one_engine
 
 from dphist_pipeline.confidential.cube import read_and_count
+from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import ColumnRefused
@@ -92,20 +93,22 @@ def made(server: Server, kind: str, values: tuple[str | None, ...], copies: int)
             cursor.executemany(f"INSERT INTO seen VALUES (%s, %s, %s::text::{kind})".encode(), rows)
 
 
-def counted(server: Server, folder: Path, uses: tuple[str, ...], outcome: str) -> list[int] | str:
-    """The cube of that table; or what refuses its columns."""
+def plan(server: Server, folder: Path, uses: tuple[str, ...], outcome: str) -> CountingPlan:
+    """How that table is counted."""
     (folder / "query.sql").write_text(f"SELECT *, {outcome} AS made FROM source")
     address = FromEnvironment(f"postgres:{server.address('postgres')}", "postgres:{{ env.OFFICE }}")
     fields: dict[str, Any] = spec_of("", uses) | {"source": address, "source_table": "seen"}
     spec = ReleaseSpec.from_attributes(fields, folder)
-    try:
-        # The run's folder is the one that may be read, where the server's answers lie.
-        period = spec.period_named("2026-01-05" if "period" in uses else "all")
+    return plan_of(spec, spec.period_named("2026-01-05" if "period" in uses else "all"))
+
+
+def counted(planned: CountingPlan, folder: Path) -> list[int] | str:
+    """The cube of that table; or what refuses its columns."""
+    try:  # the run's folder is the one that may be read, where the server's answers lie
         with one_engine():
-            cube = read_and_count(plan_of(spec, period), folder)
+            return [int(count) for count in read_and_count(planned, folder)]
     except ColumnRefused as refused:
         return str(refused)
-    return [int(count) for count in cube]
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -113,18 +116,18 @@ def test_extremes_of_a_servers_type_fail_nothing(
     server: Server, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "_stage_apart", lambda *given: pytest.fail("the engine failed on what a row holds"))
-    cases = [(uses, OUTCOMES[number % len(OUTCOMES)]) for number, uses in enumerate(PAIRS)]
+    cases = [plan(server, tmp_path, uses, OUTCOMES[number % len(OUTCOMES)]) for number, uses in enumerate(PAIRS)]
     made(server, kind, (None,) * (len(TYPES[kind]) + 1), COPIES)
-    twin = [counted(server, tmp_path, *case) for case in cases]
+    twin = [counted(case, tmp_path) for case in cases]
     made(server, kind, (*TYPES[kind], None), COPIES)
-    together = [counted(server, tmp_path, *case) for case in cases]
+    together = [counted(case, tmp_path) for case in cases]
     assert [said for said in together if isinstance(said, str)] == [said for said in twin if isinstance(said, str)]
     assert any(isinstance(said, list) for said in together)
     alone = {place: list[Any]() for place in range(list(TYPES).index(kind) % 4, len(cases), 4)}
     for value in (*TYPES[kind], None):
         made(server, kind, (value,), COPIES)
         for place, cubes in alone.items():
-            cubes.append(counted(server, tmp_path, *cases[place]))
+            cubes.append(counted(cases[place], tmp_path))
     for place, cubes in alone.items():
         said = together[place]
         assert said == (np.sum(np.array(cubes), axis=0).tolist() if isinstance(said, list) else cubes[0]), cases[place]

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_engine import one_engine
 
 from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.confidential.reading.ingest import stage_rows
@@ -50,7 +51,8 @@ def cells(axis: dict[str, Any], values: pa.Array | Sequence[Any], **writing: Any
         table = pa.table({"row_number": np.arange(len(column)), "value": column})
         pq.write_table(table, Path(folder) / "rows.parquet", **writing)
         declared = spec(axis, Path(folder))
-        rows = pq.read_table(stage_rows(plan_of(declared, declared.period_named("all")), Path(folder)))
+        with one_engine():
+            rows = pq.read_table(stage_rows(plan_of(declared, declared.period_named("all")), Path(folder)))
     assert len(set(rows["unit"].to_pylist())) == rows.num_rows  # a join never repeats a row
     found = dict(zip(rows["unit"].to_pylist(), rows["code"].to_pylist(), strict=True))
     return [found.get(number) for number in range(len(column))]

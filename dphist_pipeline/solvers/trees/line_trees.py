@@ -41,6 +41,7 @@ from dphist_pipeline.solvers.trees.regular_tree import RegularTree, mean_square
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 TOTAL = 256
+WHOLE_GRID = 16  # of the total, for the box of all cells
 BASES = (2, 3, 10)  # widths are powers of one of these
 MOST_SKIPPED, MOST_TOPS, FIRST_STEP = 6, 8, 32
 BETTER = 1 - 1e-9  # what is nearer to 1 is a tie: it goes to the candidate that came first
@@ -111,6 +112,54 @@ def line_tree(size: int, squares: Callable[[int], float]) -> LineTree:
     return best
 
 
+def weighed_levels(tree: RegularTree) -> tuple[RegularTree, tuple[int, ...]]:
+    """A tree of boxes with a share for each level, whole parts above 0 of `TOTAL`, chosen for boxes of sparse grids.
+
+    Widths of the given tree are powers of 2, and stay so.
+
+    One box of all cells gets `WHOLE_GRID`: means that are drawn towards what is likely add up to a total that errs
+    more than its own noise. The other levels share the rest so that the mean variance over all boxes of cells is small;
+    a level that the search leaves out is not measured. Where all cells hold records, V cells of a box are known as V
+    numbers. Most cells of large grids are empty and known to be, so there are taken to be V^(7/8).
+    """
+    volumes, shape = tree.volumes, tree.shape
+    if len(volumes) == 1:
+        return tree, (TOTAL,)
+    squares = [
+        math.prod(mean_square(size, width) for size, width in zip(shape, widths, strict=True)) for widths in tree.widths
+    ]
+    each = [square / volume for square, volume in zip(squares, volumes, strict=True)]
+    gains = [each[0], *(below - above for above, below in pairwise(each))]
+    shares = [TOTAL // len(volumes)] * len(volumes)
+    shares[-1] += TOTAL - sum(shares)
+    _improve([volume / math.sqrt(math.sqrt(math.sqrt(volume))) for volume in volumes], gains, shares)
+    levels = [(widths, share) for widths, share in zip(tree.widths, shares, strict=True) if share]
+    if math.prod(tree.grid(0)) == 1:
+        return RegularTree(shape, tuple(widths for widths, _ in levels)), tuple(share for _, share in levels)
+    wide = tuple(1 << (size - 1).bit_length() for size in shape)
+    below = [share * (TOTAL - WHOLE_GRID) // TOTAL for _, share in levels]
+    below[-1] += TOTAL - WHOLE_GRID - sum(below)
+    return RegularTree(shape, (wide, *(widths for widths, _ in levels))), (WHOLE_GRID, *below)
+
+
+def largest_weights(tree: RegularTree, coefficients: Sequence[float], variances: Sequence[float]) -> list[float]:
+    """For each level, the largest weight that a draw of it has in the estimate of a box of cells; at most 1.
+
+    Args:
+        coefficients: c_l of each level; see `regular_tree.covariance`.
+        variances: of the measurement of a node of each level, in records squared.
+    """
+    boxes = zip(tree.volumes, tree.widths, variances, strict=True)
+    return [
+        math.fsum(
+            part * volume * math.prod(map(min, widths, wide))
+            for part, wide in zip(coefficients, tree.widths, strict=True)
+        )
+        / variance
+        for volume, widths, variance in boxes
+    ]
+
+
 def _starts(levels: int) -> Iterator[list[int]]:
     """Equal shares for every k-th level from the last, without some upper ones."""
     for every, top in product(range(1, MOST_SKIPPED + 1), range(MOST_TOPS)):
@@ -121,17 +170,17 @@ def _starts(levels: int) -> Iterator[list[int]]:
             yield shares
 
 
-def _mean_variance(widths: Sequence[int], gains: Sequence[float], shares: Sequence[int]) -> float:
+def _mean_variance(volumes: Sequence[float], gains: Sequence[float], shares: Sequence[int]) -> float:
     precision = variance = 0.0
-    for level in range(len(widths) - 1, -1, -1):
-        precision += widths[level] * shares[level] ** 2
+    for level in range(len(volumes) - 1, -1, -1):
+        precision += volumes[level] * shares[level] ** 2
         variance += gains[level] / precision
     return variance * TOTAL**2
 
 
-def _improve(widths: Sequence[int], gains: Sequence[float], shares: list[int]) -> float:
+def _improve(volumes: Sequence[float], gains: Sequence[float], shares: list[int]) -> float:
     """Moves parts between levels, the best move first, large parts first; the last level keeps at least one."""
-    least, step = _mean_variance(widths, gains, shares), FIRST_STEP
+    least, step = _mean_variance(volumes, gains, shares), FIRST_STEP
     while step:
         moves = []
         for giver, taker in product(range(len(shares)), repeat=2):
@@ -140,7 +189,7 @@ def _improve(widths: Sequence[int], gains: Sequence[float], shares: list[int]) -
                 tried = list(shares)
                 tried[giver] -= part
                 tried[taker] += part
-                moves.append((_mean_variance(widths, gains, tried), tried))
+                moves.append((_mean_variance(volumes, gains, tried), tried))
         variance, best = min(moves, default=(math.inf, shares))
         if variance < least * BETTER:
             least, shares[:] = variance, best

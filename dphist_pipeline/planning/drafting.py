@@ -26,9 +26,9 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
-def draft_refused(what: str, problem: str) -> Refused:
+def draft_refused(subject: str, problem: str) -> Refused:
     """The draft of a spec cannot be written."""
-    return Refused(f"{shortened(what, 300)}: {problem}", code="draft_refused")
+    return Refused(f"{shortened(subject, 300)}: {problem}", code="draft_refused")
 
 
 def field(name: str, value: str, comment: str) -> str:

@@ -506,7 +506,7 @@ class _Interview:
         try:
             self._spec(answer)
         except SpecError as error:
-            problems = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
+            problems = [f"{_PLACE.sub('', place)}: {problem}".removeprefix(": ") for place, problem in error.problems]
             return "; ".join(problems[:MOST_PROBLEMS])
         return ""
 

@@ -100,10 +100,10 @@ def _check_values(figures: FiguresSpec, level: str, values: set[str]) -> None:
             raise MistakesError([((), f"line {line}: repeats an earlier figure; keep one of them")])
         seen.add(value)
     if missing := len(values - seen):
-        what = (
+        problem = (
             f"has no figure for {missing:,} of the {len(values):,} values of level {shown(level)} (`other` is one, too)"
         )
-        raise MistakesError([((), what)])
+        raise MistakesError([((), problem)])
 
 
 def _check_sums(

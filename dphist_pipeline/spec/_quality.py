@@ -64,8 +64,8 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
             ((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in unused
         ]
     elif bound is not None and quality.rows <= bound:
-        what = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
-        mistakes.append((("rows",), what))
+        problem = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
+        mistakes.append((("rows",), problem))
     if axes is not None:
         names = [axis.name for axis in axes]
         unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]

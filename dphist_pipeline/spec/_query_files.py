@@ -53,7 +53,7 @@ def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, An
     try:
         return {**settings, SETTING: _read(settings[SETTING], info.context or {})}
     except MistakesError as mistakes:
-        problems = [((SETTING, *at), what) for at, what in mistakes.found]
+        problems = [((SETTING, *at), problem) for at, problem in mistakes.found]
     raise MistakesError(problems)
 
 
@@ -113,7 +113,7 @@ def _cells(queries: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, flo
         mistakes = MistakesError([((), "holds no query with a weight above 0")])
     except MistakesError as error:
         mistakes = error
-    raise MistakesError([(("settings", SETTING, *at), what) for at, what in mistakes.found])
+    raise MistakesError([(("settings", SETTING, *at), problem) for at, problem in mistakes.found])
 
 
 def _ends(axis: Axis) -> tuple[Ends, Ends]:

@@ -60,7 +60,7 @@ def _with_figures(value: object, info: ValidationInfo) -> object:
     try:
         return {**value, "invariants": read_figures(value["invariants"], info)}
     except MistakesError as mistakes:
-        problems = [(("invariants", *at), what) for at, what in mistakes.found]
+        problems = [(("invariants", *at), problem) for at, problem in mistakes.found]
     raise MistakesError(problems)
 
 
@@ -125,7 +125,7 @@ def _too_many(tables: int) -> tuple[Location, str]:
 
 
 def _of_tables(mistakes: list[tuple[Location, str]]) -> MistakesError:
-    return MistakesError([(("tables", *at), what) for at, what in mistakes])
+    return MistakesError([(("tables", *at), problem) for at, problem in mistakes])
 
 
 def _with_levels(axis: Axis) -> dict[str, Axis]:
@@ -154,8 +154,8 @@ def _levels_clash(
         for name in dict.fromkeys(table):
             other = by_axis.setdefault(levels_by_name[name][0], name)
             if other != name:
-                what = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
-                mistakes.append((("list", number), what))
+                problem = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
+                mistakes.append((("list", number), problem))
     levels: dict[int, list[str]] = {}
     for name in (name for name in levels_by_name if name in used):
         levels.setdefault(levels_by_name[name][0], []).append(name)
@@ -165,8 +165,8 @@ def _levels_clash(
     for names in several:
         for fine, coarse in pairwise(names):
             if coarse not in levels_by_name[fine][1].levels:
-                what = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
-                mistakes.append((("list",), f"{what} in all tables"))
+                problem = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
+                mistakes.append((("list",), f"{problem} in all tables"))
     return mistakes
 
 
@@ -200,5 +200,5 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
         try:
             tables.invariants.finest_level(finest([family.domain]).axes)
         except MistakesError as mistakes:
-            found += [(("invariants", *at), what) for at, what in mistakes.found]
+            found += [(("invariants", *at), problem) for at, problem in mistakes.found]
     return found[:20]

@@ -176,29 +176,31 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
         return [((), f"asks for no table; use `list:` or `all:`, such as {EXAMPLE}")]
     if len(family.names) > MOST_TABLES:
         return [_too_many(len(family.names))]
-    found: list[tuple[Location, str]] = []
+    problems: list[tuple[Location, str]] = []
     first: dict[str, int] = {}
     for number, name in enumerate(family.names):
         cells = prod(family.domain.shape[axis] for axis in family.tables[number])
         if cells > family.most_cells:
-            found.append(((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`"))
+            problems.append(
+                ((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`")
+            )
         if first.setdefault(name, number) != number:
-            found.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
+            problems.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
         if name in OUR_ASSETS:
-            found.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
+            problems.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
         if len(name) > LONGEST_NAME:
-            found.append(
+            problems.append(
                 ((), f"table {shown(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")
             )
-    found += [
+    problems += [
         ((field, name), f"is no table of this release. {did_you_mean(name, family.names)}")
         for field, named in (("weights", tables.weights), ("targets", tables.targets))
         for name in named
         if name not in family.names
     ]
-    if tables.invariants is not None and not found:
+    if tables.invariants is not None and not problems:
         try:
             tables.invariants.finest_level(finest([family.domain]).axes)
         except MistakesError as mistakes:
-            found += [(("invariants", *at), problem) for at, problem in mistakes.found]
-    return found[:20]
+            problems += [(("invariants", *at), problem) for at, problem in mistakes.found]
+    return problems[:20]

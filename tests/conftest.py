@@ -86,7 +86,7 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(
                 catalogue.Catalogue, "is_up_to_date", lambda self, folder: (self.public / catalogue.NAME).exists()
             )
-            patch.setattr(_index_pages, "tells", lambda public, folder: True)
+            patch.setattr(_index_pages, "shows", lambda public, folder: True)
         if "pictures" in parts:
             for owner, name, instead in UNDRAWN:
                 patch.setattr(owner, name, instead)

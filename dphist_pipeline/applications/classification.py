@@ -47,11 +47,7 @@ class Classifier:
         return [values[place] for place in self._predicted(places_of(self.features, records))]
 
     def accuracy(self, records: Any) -> float:
-        """The share of records whose category is predicted; records whose category the axis does not hold are left out.
-
-        Raises:
-            Refused: a column is missing, or no record has a category of the axis.
-        """
+        """The share of the records with a category of the target whose category is predicted; others are left out."""
         (truth,) = places_of([self.target], records)
         is_inside = truth != NOWHERE
         if not is_inside.any():

@@ -23,11 +23,7 @@ Places = NDArray[np.int64]
 
 
 def read_public(file: Path) -> pa.Table:
-    """The rows of a public file: CSV with a header, whose columns stay texts, or Parquet.
-
-    Raises:
-        Refused: another ending, or the file cannot be read.
-    """
+    """The rows of a public file: CSV with a header, whose columns stay texts, or Parquet."""
     reading = {".csv": "read_csv($file, all_varchar := true, header := true)", ".parquet": "read_parquet($file)"}
     if file.suffix.lower() not in reading:
         raise application_refused(f"the public records {file.name} must be a file that ends in .csv or .parquet")

@@ -13,12 +13,12 @@ from typer.core import TyperCommand, TyperGroup
 class Home(NamedTuple):
     """Where a command is: the module, whose folder is a heading of `dphist --help`, and its function or group.
 
-    `told`: the first paragraph of its help, as `dphist --help` shows it.
+    `summary`: the first paragraph of its help, as `dphist --help` shows it.
     """
 
     module: str
     name: str
-    told: str
+    summary: str
 
 
 # What draws pictures and what builds the catalogue: `dphist release` starts both before it imports anything itself.
@@ -109,7 +109,7 @@ class LazyCommands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands.update(
-            {name: TyperCommand(name, help=home.told, rich_help_panel=heading(home)) for name, home in HOMES.items()}
+            {name: TyperCommand(name, help=home.summary, rich_help_panel=heading(home)) for name, home in HOMES.items()}
         )
         self.loaded: dict[str, Any] = {}
         self.is_help = False

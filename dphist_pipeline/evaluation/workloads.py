@@ -75,7 +75,7 @@ def random_boxes(shape: tuple[int, ...], number: int = BOXES, seed: int = SEED) 
 
 def prefixes(shape: tuple[int, ...], most: int = BOXES, seed: int = SEED) -> Boxes:
     """Boxes from the first cell, each once; if they are more than `most`, so many of them, evenly drawn."""
-    numbers = _few(math.prod(shape), most, seed)
+    numbers = _sample_below(math.prod(shape), most, seed)
     high = np.stack(np.unravel_index(numbers, shape), axis=1) + 1
     return Boxes(np.zeros_like(high), high)
 
@@ -84,11 +84,11 @@ def windows(shape: tuple[int, ...], length: int, most: int = BOXES, seed: int = 
     """Boxes of one length in cells along every axis, of the whole axis where it is shorter; see `prefixes`."""
     sides = np.minimum(shape, length)
     places = tuple(int(side) for side in np.array(shape) - sides + 1)
-    low = np.stack(np.unravel_index(_few(math.prod(places), most, seed), places), axis=1)
+    low = np.stack(np.unravel_index(_sample_below(math.prod(places), most, seed), places), axis=1)
     return Boxes(low, low + sides)
 
 
-def _few(number: int, most: int, seed: int) -> Numbers:
+def _sample_below(number: int, most: int, seed: int) -> Numbers:
     """All numbers below one, or some of them, evenly drawn."""
     if number <= most:
         return np.arange(number)

@@ -60,8 +60,8 @@ def doubtful(subject: Examined) -> Finding:
     doubts = {
         f"{audit['release']} {audit['period']}": why
         for current in sorted(subject.store.public.glob(f"*/{DerivedFiles.current}"))
-        for audit in _last(current)
-        if (why := _why(audit))
+        for audit in _latest_audits(current)
+        if (why := _reason_for_doubt(audit))
     }
     if not doubts:
         return ok(check, f"none of the last {LATEST} published periods of a release says that it may be wrong")
@@ -74,7 +74,7 @@ def doubtful(subject: Examined) -> Finding:
     )
 
 
-def _last(current: Path) -> Iterator[Mapping[str, Any]]:
+def _latest_audits(current: Path) -> Iterator[Mapping[str, Any]]:
     """The audits of the latest revisions of the last periods; whether they are whole is another check's matter."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         for entry in json.loads(current.read_bytes())["periods"][-LATEST:]:
@@ -82,7 +82,7 @@ def _last(current: Path) -> Iterator[Mapping[str, Any]]:
             yield json.loads((folder / "audit.json").read_bytes())
 
 
-def _why(audit: Mapping[str, Any]) -> str:
+def _reason_for_doubt(audit: Mapping[str, Any]) -> str:
     """Why it may be wrong; empty if nothing is odd, or a person approved it."""
     if "approved" in audit:
         return ""

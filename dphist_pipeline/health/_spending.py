@@ -293,8 +293,8 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
         return warning(check, told_of, "As the owner of its tables: dphist ledger upgrade")
     roles = "Make users who only charge or decide, and use those: dphist ledger roles" + " --witness" * (not decisive)
     if above or owns:
-        what = "is a superuser" if above else "owns its tables"
-        return warning(check, f"database user {name} {what}, and could drop what only grows", roles)
+        cause = "is a superuser" if above else "owns its tables"
+        return warning(check, f"database user {name} {cause}, and could drop what only grows", roles)
     if not enters:
         return fault(check, f"database user {name} may not add to {database.where}", roles)
     transport = "TLS" if encrypted else "this machine only"

@@ -52,8 +52,8 @@ def _plural_from_two(number: float) -> int:
 
 ENGLISH = Language("en", ".", ",", ", ", "{:%Y-%m-%d}", "{:%Y-%m}", _plural_unless_one)
 LANGUAGES = {
-    made.code: made
-    for made in (
+    entry.code: entry
+    for entry in (
         ENGLISH,
         Language("de", ",", ".", "; ", "{:%d.%m.%Y}", "{:%m.%Y}", _plural_unless_one),
         Language("fr", ",", "\u202f", "\u202f; ", "{:%d/%m/%Y}", "{:%m/%Y}", _plural_from_two),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, TryAgain, did_you_mean
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.readings import options_of, said_of
+from dphist_pipeline.ledger.readings import difference_in_words, options_of
 
 if TYPE_CHECKING:
     from dphist_pipeline.ledger.decisions import SourceReading
@@ -225,7 +225,7 @@ class AlreadyCharged(LedgerError):
         words = [
             [as_text(side) if isinstance(side, Fraction) else side for side in difference] for difference in differences
         ]
-        changes = "; ".join(f"{what} was '{then}', is now '{now}'" for what, then, now in words)
+        changes = "; ".join(f"{term} was '{then}', is now '{now}'" for term, then, now in words)
         super().__init__(
             problem=f"{there.title} was charged already, at {there.charged_at}, for something else: {changes}. Undo "
             "the change to get the same release again at no cost, or charge a new revision: --revise --reason '...'."
@@ -249,10 +249,10 @@ def address_refused(noun: str, problem: str) -> LedgerError:
     return LedgerError("address_refused", problem=sentence, noun=noun)
 
 
-def not_recordable(what: str, value: object, rule: str) -> LedgerError:
+def not_recordable(name: str, value: object, rule: str) -> LedgerError:
     """A value that the ledger does not take."""
     text = repr(value)
-    problem = f"{what} {text if len(text) <= 60 else text[:57] + '...'}: it must be {rule}."
+    problem = f"{name} {text if len(text) <= 60 else text[:57] + '...'}: it must be {rule}."
     return LedgerError("not_recordable", problem=problem)
 
 
@@ -273,7 +273,7 @@ def account_exists(there: Account, account: Account) -> LedgerError:
 
 def account_disagrees(name: str, differences: Sequence[tuple[str, str, str]]) -> LedgerError:
     """A spec or a store has other terms than its account: (what, the account's, the release's)."""
-    differences_text = "; ".join(f"{what} is '{ours}' there but '{theirs}' here" for what, ours, theirs in differences)
+    differences_text = "; ".join(f"{term} is '{ours}' there but '{theirs}' here" for term, ours, theirs in differences)
     mend = "Correct the spec, or open another account for these terms."
     if any(what == "store" for what, _, _ in differences):
         mend += " One account serves one store only: release into the store it was opened for."
@@ -343,7 +343,7 @@ def source_not_allowed(
             "to be run in the project of the spec"
         )
     else:
-        reasons = "; ".join(said_of(field, near, reading) for field in fields)
+        reasons = "; ".join(difference_in_words(field, near, reading) for field in fields)
         problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
     command = f"dphist ledger allow {account} {options_of(reading)}"
     return LedgerError("not_allowed", what=f"Source {reading.address}", problem=problem, command=command)

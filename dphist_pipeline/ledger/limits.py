@@ -51,13 +51,13 @@ def refuse_bad_spending(amount: Fraction) -> None:
 
 def refuse_bad_request(request: ChargeRequest) -> None:
     """Refuses an epsilon outside [10^-6, 50], a revision outside [1, 10^6], texts above 200 or 2000 characters."""
-    for name, what in _NAMES.items():
-        text_of(what, getattr(request, name))
-    for what, text in (("reason", request.reason), ("upstream checked", request.upstream_checked)):
+    for name, called in _NAMES.items():
+        text_of(called, getattr(request, name))
+    for called, text in (("reason", request.reason), ("upstream checked", request.upstream_checked)):
         if text != "":
-            text_of(what, text, longest=2000)
-    for what, name in vars(request.folder).items() if request.folder is not None else ():
-        text_of(f"{what} of a confidential folder", name)
+            text_of(called, text, longest=2000)
+    for called, name in vars(request.folder).items() if request.folder is not None else ():
+        text_of(f"{called} of a confidential folder", name)
     if type(request.revision) is not int or not 1 <= request.revision <= _LARGEST_REVISION:
         raise not_recordable("revision", request.revision, f"a whole number from 1 to {_LARGEST_REVISION}")
     _refuse_bad_amount("epsilon", request.epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)

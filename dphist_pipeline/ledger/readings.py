@@ -28,7 +28,7 @@ def read_as(reading: SourceReading) -> str:
     return reading.address + options_of(reading).removeprefix(f"--source {quote(reading.address)}")
 
 
-def said_of(field: str, allowed: SourceReading, reading: SourceReading) -> str:
+def difference_in_words(field: str, allowed: SourceReading, reading: SourceReading) -> str:
     """How a field of a reading differs from the allowed one. No folder is shown: the environment may have given it."""
     if field == "folder":
         return "folder has moved: a link or a variable leads elsewhere than when it was allowed"

@@ -99,8 +99,8 @@ def _triggers(table: sa.Table) -> dict[str, str]:
         "replaced": f"BEFORE INSERT ON {table.name} WHEN {exists}",
     }
     return {
-        f"{table.name}_never_{what}": f"CREATE TRIGGER {table.name}_never_{what} {rule} {_REFUSAL}"
-        for what, rule in rules.items()
+        f"{table.name}_never_{event}": f"CREATE TRIGGER {table.name}_never_{event} {rule} {_REFUSAL}"
+        for event, rule in rules.items()
     }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_durably
-from dphist_pipeline.local.encoding import chosen, encode, report_ids, sent
+from dphist_pipeline.local.encoding import choose_values, encode, report_ids, sent
 from dphist_pipeline.local.question import Question
 
 FORMAT = 1
@@ -157,7 +157,7 @@ class Contributor:
 
 def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
     """Draws the reports: ids and bodies in hex of those that are sent."""
-    bodies = encode(question, chosen(values, question.values)[None, :])
+    bodies = encode(question, choose_values(values, question.values)[None, :])
     is_sent = sent(question, question.reports)
     ids = report_ids(question.reports)
     return [

@@ -54,11 +54,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to ask: a protocol, and a question with an encoding for each of its parts.
-
-    Attributes:
-        errors: one for each consumer, in order.
-    """
+    """One way to ask: a protocol, and a question with an encoding for each of its parts."""
 
     protocol: Protocol
     question: Question
@@ -89,8 +85,6 @@ class Plan:
     """A collection before it begins.
 
     Attributes:
-        contributors: how many are expected to answer.
-        asked: the way that the spec declares.
         encodings: the same protocol by each encoding that can answer it, and as declared.
         instead: other protocols that could serve the same consumers, by the same encodings.
     """

@@ -70,7 +70,7 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
     return np.hstack([_answered(question, part, places_of(part, values)) for part in question.parts])
 
 
-def chosen(values: Sequence[object], number: int) -> NDArray[np.float64]:
+def choose_values(values: Sequence[object], number: int) -> NDArray[np.float64]:
     """Exactly `number` of a contributor's values: some chosen at random, or all and nan for missing or other ones."""
     own = np.array([_double(value) for value in values], dtype=np.float64)
     own = own[~np.isnan(own)]

@@ -77,11 +77,7 @@ def consumers_withdrawn(errors: Sequence[publisher.Withdrawn], releases: Sequenc
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The counted reports to a collection's question.
-
-    Attributes:
-        refused: number of refused reports, by reason.
-    """
+    """The counted reports to a collection's question."""
 
     tally: Tally
     refused: dict[str, int]
@@ -97,11 +93,7 @@ class _Published:
 
 
 def report_files(spec: CollectionSpec) -> list[Path]:
-    """The files of reports that the spec names.
-
-    Raises:
-        Refused: it names none, or none is there.
-    """
+    """The files of reports that the spec names."""
     files = [] if spec.reports_pattern is None else files_at(spec.reports_pattern)
     if not files:
         raise no_report_files(spec)

@@ -77,7 +77,6 @@ class Batch:
     Attributes:
         ids: uint8, shape (reports, 16).
         bodies: uint8, shape (reports, bytes of a report).
-        refused: how many were left out of this batch, by reason.
     """
 
     ids: Bytes

@@ -57,11 +57,7 @@ def file_of(spec: CollectionSpec, store: Store, name: str) -> Path:
 
 
 def ask(spec: CollectionSpec, store: Store) -> Question:
-    """Writes the question for contributors, or finds that it is there.
-
-    Raises:
-        Refused: another question has been asked in this round.
-    """
+    """Writes the question for contributors, or finds that it is there."""
     question, place = question_of(spec), file_of(spec, store, QUESTION)
     content = question.to_json().encode("ascii") + b"\n"
     with store.building():  # of two specs that differ, only one asks

@@ -52,7 +52,6 @@ class Question:
 
     Attributes:
         cells: number of cells in each box, or what the user asks for.
-        boxes: the boxes, at evenly drawn places.
     """
 
     cells: int | str
@@ -167,11 +166,13 @@ class Forecaster:
             errors = {
                 name: self._simulated(contender, epsilon, counts, self.asked) for name, counts in self.counts.items()
             }
-        widths = self._box_half_widths(unbiased) if unbiased is not None else {}
-        cell = unbiased.half_width_of_cell() if unbiased is not None else None
-        poor = {}
+        cell, widths, poor = None, {}, {}
         if unbiased is not None:
-            error = math.sqrt(unbiased.variance)
+            cell, error = unbiased.half_width_of_cell(), math.sqrt(unbiased.variance)
+            widths = {
+                question.cells: max(unbiased.half_width_of_box(box) for box in _distinct_boxes(unbiased, question))
+                for question in self.asked
+            }
             poor = {name: poor_share(counts, error) for name, counts in self.counts.items()}
         return Expected(contender.written, epsilon, lawful, errors, cell, widths, poor, self._numbers())
 
@@ -240,12 +241,6 @@ class Forecaster:
             variances = [unbiased.variance_of_sum(box) for box in _distinct_boxes(unbiased, question)]
             errors[question.cells] = math.sqrt(sum(variances) / len(variances))
         return errors
-
-    def _box_half_widths(self, unbiased: NoisyCells | NestedCells) -> dict[int | str, float]:
-        return {
-            question.cells: max(unbiased.half_width_of_box(box) for box in _distinct_boxes(unbiased, question))
-            for question in self.asked
-        }
 
     def _simulated(
         self, contender: Contender, epsilon: Fraction, exact: Numbers, measured: Sequence[Question]

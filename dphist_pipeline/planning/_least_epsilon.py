@@ -24,7 +24,6 @@ class LeastEpsilon:
     """The smallest epsilon at which one mechanism reaches a target error.
 
     Attributes:
-        mechanism: with its settings, as the user wrote it.
         by_law: True if the errors are exact from the noise law; False if they were simulated.
         epsilons: smallest epsilon of two digits, by name of the counts (`any` if exact); None if none reaches it.
     """

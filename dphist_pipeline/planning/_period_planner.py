@@ -55,7 +55,6 @@ class PeriodPlans:
     """All lengths, for one total a year.
 
     Attributes:
-        total: epsilon of a year.
         records: that the spec's own period holds, by a public guess.
         plans: from the shortest period on; empty for a release without periods.
     """

@@ -26,7 +26,6 @@ class ColumnReading:
     """How one column is read.
 
     Attributes:
-        column: as the source calls it.
         use: what the spec takes it for: unit, period, or the name of an axis.
         type: as the source declares it; `text` for text.
         read: a sentence that goes on after "is text:" or "is of type DATE:".
@@ -111,9 +110,9 @@ def _period(spec: ReleaseSpec, kind: str) -> str:
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
     ends = "goes to `other`" if axis.other else "is dropped"
     if kind not in sources.TEXT:
-        what = "categories" if isinstance(axis, CategoricalAxis) else "numbers"
-        what = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else what
-        return f"{what}; a row without a value {ends}"
+        noun = "categories" if isinstance(axis, CategoricalAxis) else "numbers"
+        noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
+        return f"{noun}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
         mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
         return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"

@@ -63,7 +63,6 @@ class Layout:
     """The columns of a file, and the delimiter of a CSV file.
 
     Attributes:
-        columns: in the order of the file.
         delimiter: between fields of a CSV file; empty for Parquet.
         quote: around fields of a CSV file; empty for Parquet, or if neither the header line has quotes nor a
             spreadsheet seems to have written the file.

@@ -26,9 +26,9 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
-def draft_refused(what: str, problem: str) -> Refused:
+def draft_refused(subject: str, problem: str) -> Refused:
     """The draft of a spec cannot be written."""
-    return Refused(f"{shortened(what, 300)}: {problem}", code="draft_refused")
+    return Refused(f"{shortened(subject, 300)}: {problem}", code="draft_refused")
 
 
 def field(name: str, value: str, comment: str) -> str:
@@ -37,11 +37,7 @@ def field(name: str, value: str, comment: str) -> str:
 
 
 def source_lines(output: Path, source: str | None, layout: Layout | None) -> list[str]:
-    """The fields that say what is read and how.
-
-    Raises:
-        Refused: a spec cannot name the source.
-    """
+    """The fields that say what is read and how."""
     if source is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
     base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))

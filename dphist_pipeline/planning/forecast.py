@@ -50,10 +50,8 @@ class ForecastPlan:
     Attributes:
         epsilons: largest first.
         contenders: mechanisms, the spec's own first.
-        basis: description of the counts for simulations.
         target: error of a cell whose epsilon is searched, in records; None for no search.
         left_out: the reason by name of each mechanism that does not serve the release.
-        runway: releases that the account still pays for.
         units: how many units hold how many rows, where something public says so; for an advice on the bound.
         records: that a period is expected to hold.
         periods: other lengths of period for the same total a year.

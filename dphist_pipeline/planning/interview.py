@@ -96,7 +96,6 @@ class Decided:
     """What the answers make.
 
     Attributes:
-        text: of the spec, which `check` accepts.
         spec: the same, checked.
         total: epsilon of the account that pays for a year of periods, or for the one table.
         others: for each axis, which values fall to `other`.
@@ -507,7 +506,7 @@ class _Interview:
         try:
             self._spec(answer)
         except SpecError as error:
-            problems = [f"{_PLACE.sub('', place)}: {what}".removeprefix(": ") for place, what in error.problems]
+            problems = [f"{_PLACE.sub('', place)}: {problem}".removeprefix(": ") for place, problem in error.problems]
             return "; ".join(problems[:MOST_PROBLEMS])
         return ""
 

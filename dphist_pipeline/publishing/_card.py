@@ -209,12 +209,12 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
     unbiased = estimate.unbiased
     if isinstance(unbiased, ReportedCells):
         raise TypeError("these cells were estimated from reports: their card is that of the local model")
-    what, fields = mechanism_card(str(audit["mechanism"]))
+    mechanism, fields = mechanism_card(str(audit["mechanism"]))
     facts = {
         "by_row": audit["privacy_unit"] == "row",
         "substitute": audit["neighbours"] == "substitute",
         "charges": charges_in_words(audit),
-        **{"mechanism": what, "fields": fields, "reach": None},
+        **{"mechanism": mechanism, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {}), limit_of(audit)),
         "quality": quality_facts([estimate], rows, audit),
         **_findings(estimate),
@@ -346,15 +346,15 @@ def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tup
             yield gettext("any cells chosen before looking"), cells, float(unbiased.law.half_width_of_sum(cells))
         elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
             width = unbiased.half_width_of_box([np.arange(cells), *one[1:]])
-            what = gettext(
+            label = gettext(
                 "the first %(number)s along %(axis)s, one cell of the others", number=whole(cells), axis=first
             )
-            yield what, cells, width
+            yield label, cells, width
     if len(domain.axes) > 1:
         for number, axis in enumerate(domain.axes):
             along = [*one[:number], np.arange(axis.size), *one[number + 1 :]]
-            what = gettext("all of %(axis)s, one cell of the others", axis=axis.name)
-            yield what, axis.size, unbiased.half_width_of_box(along)
+            label = gettext("all of %(axis)s, one cell of the others", axis=axis.name)
+            yield label, axis.size, unbiased.half_width_of_box(along)
     if domain.cells > 1:
         yield gettext("all cells"), domain.cells, unbiased.half_width_of_box([np.arange(size) for size in domain.shape])
 
@@ -424,8 +424,8 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
         "empty": shown_number(float(empty.min())),
         "near_zero": int(np.count_nonzero(cells.values <= one)),
         "reaches": [
-            (what, *(shown_number(float(end)) for end in (widths.min(), np.median(widths), widths.max())))
-            for what, widths in ranges.items()
+            (label, *(shown_number(float(end)) for end in (widths.min(), np.median(widths), widths.max())))
+            for label, widths in ranges.items()
         ],
     }
 

@@ -41,7 +41,7 @@ def _page(
     family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, rendered: str, around: Surroundings
 ) -> str:
     name, first = next(iter(family.tables.items()))
-    what, fields = card.mechanism_card(str(audit["mechanism"]))
+    mechanism, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
     tables_drawn = family.tables if has_pictures_on_card(family) else {name: first}
     total = answer_box(first, {})
@@ -72,7 +72,7 @@ def _page(
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
-        **{"mechanism": what, "fields": fields},
+        **{"mechanism": mechanism, "fields": fields},
         charges=card.charges_in_words(audit),
         axes=[card.axis_facts(axis, audit) for axis in axes.values()],
         is_large=True,

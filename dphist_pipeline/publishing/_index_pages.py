@@ -134,7 +134,7 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
         replace_public(public / INDEX, text, scratch)
 
 
-def tells(public: Path, folder: Path) -> bool:
+def shows(public: Path, folder: Path) -> bool:
     """Whether both pages tell a publication as it is now."""
     release = folder.parents[1]
     mark = _mark(release, About.of(public))

@@ -44,9 +44,6 @@ class DerivedFiles:
 
         Args:
             read: gives and checks the audit of a publication that is not listed yet, by its folder.
-
-        Raises:
-            PublishedFilesDamaged: a file of a publication that it does not list yet is missing or altered.
         """
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
             listed = _listed(folder)
@@ -88,9 +85,9 @@ class DerivedFiles:
 
     def tell(self, published: Path) -> bool:
         """Whether `current.json` and both pages tell a publication as it is now, or a later revision of its period."""
-        from dphist_pipeline.publishing._index_pages import tells
+        from dphist_pipeline.publishing._index_pages import shows
 
-        return _is_listed(published) and tells(self.public, published)
+        return _is_listed(published) and shows(self.public, published)
 
 
 def grid_of(audit: Mapping[str, Any]) -> str:

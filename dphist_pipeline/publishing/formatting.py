@@ -53,7 +53,7 @@ def shortened_inside(text: str, most: int) -> str:
 def told_apart(texts: Sequence[str], most: int) -> list[str]:
     """The same texts; those above `most` letters without the words that all of these begin and end with."""
     long = [text.split() for text in texts if shortened(text, most) != text]
-    first, last = _alike(long), _alike([words[::-1] for words in long])
+    first, last = _shared_words(long), _shared_words([words[::-1] for words in long])
     shortened_texts = []
     for text in texts:
         words = text.split()
@@ -65,7 +65,7 @@ def told_apart(texts: Sequence[str], most: int) -> list[str]:
     return shortened_texts
 
 
-def _alike(texts: Sequence[Sequence[str]]) -> int:
+def _shared_words(texts: Sequence[Sequence[str]]) -> int:
     """How many words all texts begin with; none for less than two texts."""
     if len(texts) < 2:
         return 0

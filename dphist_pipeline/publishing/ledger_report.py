@@ -102,26 +102,26 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     facts, key = entry.facts, signer_of(entry)
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
     stated = facts.get(kind, {})
-    what = (
+    change = (
         read_as(SourceReading.of_facts(stated)) if kind == "source" else stated.get("address") or stated.get("name", "")
     )
     if entry.kind in ("opened", "raised"):
-        what = gettext("total %(total)s", total=facts["total"].removesuffix("/1"))
+        change = gettext("total %(total)s", total=facts["total"].removesuffix("/1"))
     elif entry.kind in ("keyed", "rotated"):
-        what = facts["operator"]["name"]
+        change = facts["operator"]["name"]
     elif entry.kind == "moved":
-        what = pgettext("place", "to %(place)s", place=facts["to"])
+        change = pgettext("place", "to %(place)s", place=facts["to"])
     elif entry.kind == "looked":
-        what = gettext("release %(release)s, period %(period)s", release=facts["release"], period=facts["period"])
+        change = gettext("release %(release)s, period %(period)s", release=facts["release"], period=facts["period"])
     elif entry.kind in ("disallowed", "countersigned"):
-        what = gettext("entry %(number)s", number=facts["decision"])
+        change = gettext("entry %(number)s", number=facts["decision"])
     return {
         "entry": entry.number,
         "at": entry.made_at,
         "when": _minute(entry.made_at),
         "by": signers.get(key, gettext("unknown")) if key else gettext("nobody signed it, as in earlier versions"),
         "did": translated(_WORDS.get(entry.kind) or _ALLOWED.get(kind, marked("decided"))),
-        "what": what,
+        "what": change,
         "reason": facts.get("reason", ""),
     }
 

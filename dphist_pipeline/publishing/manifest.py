@@ -70,7 +70,6 @@ class Manifest:
 
     Attributes:
         ledger: the id of the ledger that pays for what is there; another ledger's releases are refused.
-        generation: number of this manifest, from 1.
         retired: objects that were named before, with the time when they no longer were; some may still be read.
         publisher: the id of the host that writes here, as `publisher_id` gives it; empty in those of earlier versions.
     """

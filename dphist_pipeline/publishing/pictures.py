@@ -221,7 +221,7 @@ def _how_to_read(sums: Marginal, is_fitted: bool = False) -> str:
             if is_line
             else gettext("Colours: estimates. There are no intervals: the mechanism bought no noisy cells.")
         )
-    shown = {
+    meaning = {
         None: gettext("estimates"),
         "everywhere": gettext("unbiased sums"),
         "somewhere": gettext("estimates of single cells, unbiased sums of several"),
@@ -229,18 +229,18 @@ def _how_to_read(sums: Marginal, is_fitted: bool = False) -> str:
     if is_line and sums.reported:
         return gettext(
             "Bars: %(shown)s. Lines: 95 %% intervals of the true numbers of values, by the law of the random reports.",
-            shown=shown,
+            shown=meaning,
         )
     if is_line:
-        return gettext("Bars: %(shown)s. Lines: 95 %% intervals of the true bounded counts.", shown=shown)
+        return gettext("Bars: %(shown)s. Lines: 95 %% intervals of the true bounded counts.", shown=meaning)
     ends = dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max()))
     reach = pgettext("number", " to ").join(ends)
     grey = " " + gettext("Grey: the interval holds 0.") if _holds_zero(sums).any() else ""
     colours = (
-        gettext("Colours: %(shown)s. The 95 %% interval of each is the number ± %(reach)s.", shown=shown, reach=reach)
+        gettext("Colours: %(shown)s. The 95 %% interval of each is the number ± %(reach)s.", shown=meaning, reach=reach)
         if is_fitted
         else gettext(
-            "Colours: %(shown)s. The 95 %% interval of each is its noisy count ± %(reach)s.", shown=shown, reach=reach
+            "Colours: %(shown)s. The 95 %% interval of each is its noisy count ± %(reach)s.", shown=meaning, reach=reach
         )
     )
     return f"{colours}{grey}"

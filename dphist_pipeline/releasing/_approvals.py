@@ -115,7 +115,7 @@ def approval(
     return {}
 
 
-def meant(
+def period_and_revision(
     spec: ReleaseSpec, store: Store, ledger: Ledger, period: str | None, revision: int | None
 ) -> tuple[str | None, int | None]:
     """Period and revision that an approval is about: as named, else of the only one that waits, as far as there is one.

@@ -30,12 +30,12 @@ def vouched_audit(published: Path, charge: Charge, recorded: str | None, ledger:
     pages = PublishedFolder(published).rendered_digest
     if pages is not None and pages not in ledger.rendered_digests(charge):
         raise PublishedFilesDamaged(published, "has a pages.json that the ledger did not record")
-    if recorded in (None, audit["values_digest"]) and all(_is_of(one, charge) for one in (audit, *tables)):
+    if recorded in (None, audit["values_digest"]) and all(_matches_charge(one, charge) for one in (audit, *tables)):
         return audit
     raise PublishedFilesDamaged(published, "is not what the ledger recorded")
 
 
-def _is_of(audit: dict[str, Any], charge: Charge) -> bool:
+def _matches_charge(audit: dict[str, Any], charge: Charge) -> bool:
     """Whether an audit, or that of a table, says what the ledger says of its charge; older ones say less."""
     try:
         facts = {"epsilon": Fraction(audit["epsilon"]), "release": audit.get("family", audit["release"])}
@@ -50,9 +50,6 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
     """A reader of audits that compares each with the ledger, which knows nothing of collections of the local model.
 
     The ledger is opened when the first folder is read.
-
-    Raises:
-        PublishedFilesDamaged: when a folder is read that is not what the ledger recorded.
     """
     ledger = cache(store.ledger)
 

@@ -571,7 +571,7 @@ def publish_approved(
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
     key = None if unnamed else chosen_period(spec, period, now).key
-    key, revision = approvals.meant(spec, store, store.ledger(), key, revision)
+    key, revision = approvals.period_and_revision(spec, store, store.ledger(), key, revision)
     attempt = begin(spec, store, key, now, "", progress, revision)
     if not attempt.rule.may_wait(attempt.charge):
         raise nothing_to_decide(attempt.key, "it publishes by itself; `publish: manual` in its spec would hold it back")

@@ -81,9 +81,6 @@ class SpecDecisions:
 
         The path may be FILE#RELEASE. `account_name`: the account as the operator named it, if so. `renews`: each
         calendar year has a fresh total.
-
-        Raises:
-            Refused: the operator named another account than the spec.
         """
         spec, folders = _spec_and_lists(path, store, ledger)
         _refuse_other_name(spec, account_name)

@@ -43,9 +43,9 @@ CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.
 TEMPLATE = re.compile(r"\{\{.*?\}\}")
 
 
-def decision_refused(what: str, problem: str) -> Refused:
+def decision_refused(subject: str, problem: str) -> Refused:
     """Something that cannot be allowed as it was asked for."""
-    return Refused(f"{what}: {problem}. Nothing was decided.", code="decision_refused")
+    return Refused(f"{subject}: {problem}. Nothing was decided.", code="decision_refused")
 
 
 def adoption_unclear(root: Path, missing: list[str], unknown: list[str]) -> Refused:

@@ -130,22 +130,24 @@ def _uneven(start: Fraction, stop: Fraction, width: Fraction) -> list[tuple[Loca
         return [(("width",), f"must be above 0, not {digits(width)}")]
     bins = (stop - start) / width
     if bins > MOST_CELLS:
-        what = f"makes more than {MOST_CELLS:,} bins, the most that a release may have; use wider bins"
+        problem = f"makes more than {MOST_CELLS:,} bins, the most that a release may have; use wider bins"
     elif bins.denominator != 1:
         fitting = f"`stop: {digits(start + math.ceil(bins) * width)}`"
-        what = f"{digits(width)} does not divide the way from start to stop; use {fitting}, another width, or `edges`"
+        problem = (
+            f"{digits(width)} does not divide the way from start to stop; use {fitting}, another width, or `edges`"
+        )
     elif width <= Fraction(math.ulp(float(max(abs(start), abs(stop))))):
-        what = "is too narrow for doubles to tell the edges apart; use wider bins or a smaller start and stop"
+        problem = "is too narrow for doubles to tell the edges apart; use wider bins or a smaller start and stop"
     else:
         return []
-    return [(("width",), what)]
+    return [(("width",), problem)]
 
 
 def _unordered(edges: tuple[Fraction, ...]) -> Iterator[tuple[Location, str]]:
     """The edges that do not lie above the edge before them."""
     for position, (before, edge) in enumerate(pairwise(edges), 1):
         if edge <= before:
-            what = f"{digits(edge)} must lie above edges[{position - 1}], {digits(before)}: bins may not overlap"
-            yield ("edges", position), f"{what}; sort the edges and write each once"
+            problem = f"{digits(edge)} must lie above edges[{position - 1}], {digits(before)}: bins may not overlap"
+            yield ("edges", position), f"{problem}; sort the edges and write each once"
         elif float(edge) == float(before):
             yield ("edges", position), f"is the same double as edges[{position - 1}]; use wider bins"

@@ -107,5 +107,5 @@ class CalendarAxisSpec(NamedAxis):
                 first = date(self.start.year + months // 12, months % 12 + 1, 1)
             yield first
 
-    def _refuse(self, field: str, what: str) -> None:
-        raise MistakesError([((field,), what)])
+    def _refuse(self, field: str, problem: str) -> None:
+        raise MistakesError([((field,), problem)])

@@ -54,8 +54,8 @@ class CategoricalAxisSpec(NamedAxis):
         lists: dict[Location, tuple[str, ...]] = {("levels", name): groups for name, groups in self.levels.items()}
         if self.labels:
             lists["labels",] = self.labels
-        what = f"needs one label for each of the {len(self.values)} values, in their order"
-        mistakes = [(at, what) for at, items in lists.items() if len(items) != len(self.values)]
+        problem = f"needs one label for each of the {len(self.values)} values, in their order"
+        mistakes = [(at, problem) for at, items in lists.items() if len(items) != len(self.values)]
         if mistakes:
             raise MistakesError(mistakes)
         return self
@@ -120,7 +120,7 @@ def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
         try:
             labels.append(label(word))
         except MistakesError as mistakes:
-            faults += [(("values", shortened(str(code)), *at), what) for at, what in mistakes.found]
+            faults += [(("values", shortened(str(code)), *at), problem) for at, problem in mistakes.found]
     if faults:
         raise MistakesError(faults)
     return labels if any(labels) else []
@@ -143,7 +143,7 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     try:
         codes = read_code_list(code_list, base or Path(), decided)
     except MistakesError as mistakes:
-        problems = [(("values_from", *at), what) for at, what in mistakes.found]
+        problems = [(("values_from", *at), problem) for at, problem in mistakes.found]
     else:
         rest = {key: value for key, value in axis.items() if key not in CodeListFields.model_fields}
         return {"column": code_list.column, **rest, **vars(codes)}
@@ -155,7 +155,7 @@ def with_spellings(axis: Mapping[str, object], base: Path | None, decided: Decid
     try:
         return {**axis, "spellings": read_spellings(text(axis["spellings"]), base or Path(), decided)}
     except MistakesError as mistakes:
-        problems: list[tuple[Location, str]] = [(("spellings", *at), what) for at, what in mistakes.found]
+        problems: list[tuple[Location, str]] = [(("spellings", *at), problem) for at, problem in mistakes.found]
     except ValueError as error:
         problems = [(("spellings",), str(error))]
     raise MistakesError(problems)

@@ -106,7 +106,7 @@ def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, 
     spellings: dict[str, str] = {}
     for number, row in rows:
         spelling, value = row["spelling"], row["value"]
-        mistakes += [(number, f"its {name} {what}") for name, text in row.items() if (what := _problem(text))]
+        mistakes += [(number, f"its {name} {problem}") for name, text in row.items() if (problem := _problem(text))]
         if spelling in spellings:
             mistakes.append((number, "repeats an earlier spelling; keep one of them"))
         spellings[spelling] = value
@@ -115,11 +115,7 @@ def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, 
 
 
 def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
-    """Line numbers and the wanted columns of every row of a public file, as text without blanks around it.
-
-    Raises:
-        MistakesError: it may not be read, is no such table, or lacks a column.
-    """
+    """Line numbers and the wanted columns of every row of a public file, as text without blanks around it."""
     reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(file.suffix.lower())
     if reader is None:
         raise _refused(f"{name} must be a .csv or .parquet file")
@@ -267,9 +263,9 @@ def _from_parents(
     above_others = set(parents.values())
     leaves = [(number, row) for number, row in rows if row[column] not in above_others]
     ancestors = [_ancestors(row[column], parents) for _, row in leaves]
-    what = "has more or fewer codes above it than `levels` names; every code needs its place on every level"
+    problem = "has more or fewer codes above it than `levels` names; every code needs its place on every level"
     refuse_lines(
-        [(number, what) for (number, _), above in zip(leaves, ancestors, strict=True) if len(above) != len(names)]
+        [(number, problem) for (number, _), above in zip(leaves, ancestors, strict=True) if len(above) != len(names)]
     )
     return leaves, {name: tuple(above[place] for above in ancestors) for place, name in enumerate(names)}
 
@@ -311,5 +307,5 @@ def refuse_lines(mistakes: list[Mistake]) -> None:
         raise MistakesError([((), problem) for problem in lines])
 
 
-def _refused(what: str) -> MistakesError:
-    return MistakesError([((), what)])
+def _refused(problem: str) -> MistakesError:
+    return MistakesError([((), problem)])

@@ -65,11 +65,7 @@ class FiguresSpec(BaseModel):
 
 
 def read_figures(path: object, info: ValidationInfo) -> FiguresSpec:
-    """Reads a file of figures by the rules of code lists; `path` is its path.
-
-    Raises:
-        MistakesError: the file may not be read, or a row is no figure.
-    """
+    """Reads the file of figures at a path, by the rules of code lists."""
     if not isinstance(path, str) or not path.strip():
         raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {shown(path)}")])
     context = info.context or {}
@@ -104,10 +100,10 @@ def _check_values(figures: FiguresSpec, level: str, values: set[str]) -> None:
             raise MistakesError([((), f"line {line}: repeats an earlier figure; keep one of them")])
         seen.add(value)
     if missing := len(values - seen):
-        what = (
+        problem = (
             f"has no figure for {missing:,} of the {len(values):,} values of level {shown(level)} (`other` is one, too)"
         )
-        raise MistakesError([((), what)])
+        raise MistakesError([((), problem)])
 
 
 def _check_sums(

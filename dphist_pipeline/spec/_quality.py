@@ -64,8 +64,8 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
             ((name,), "has no use with `privacy_unit: row`, where no row is cut; remove it") for name in unused
         ]
     elif bound is not None and quality.rows <= bound:
-        what = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
-        mistakes.append((("rows",), what))
+        problem = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
+        mistakes.append((("rows",), problem))
     if axes is not None:
         names = [axis.name for axis in axes]
         unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]
@@ -83,11 +83,7 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
 
 
 def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
-    """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with.
-
-    Raises:
-        MistakesError: by field of the spec.
-    """
+    """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with."""
     mistakes: list[tuple[Location, str]] = [
         (("quality", "by", number), f"{shown(name)} is an axis that no table has. {did_you_mean(name, axes)}")
         for number, name in enumerate(quality.by)

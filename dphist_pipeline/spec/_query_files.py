@@ -47,17 +47,13 @@ class QueryFile:
 
 
 def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    """The settings with the content of the file of queries that they name, read by the rules of code lists.
-
-    Raises:
-        MistakesError: the file may not be read, or a row is no query.
-    """
+    """The settings with the content of the file of queries that they name, read by the rules of code lists."""
     if SETTING not in settings or info.data.get("mechanism") != MECHANISM:
         return settings
     try:
         return {**settings, SETTING: _read(settings[SETTING], info.context or {})}
     except MistakesError as mistakes:
-        problems = [((SETTING, *at), what) for at, what in mistakes.found]
+        problems = [((SETTING, *at), problem) for at, problem in mistakes.found]
     raise MistakesError(problems)
 
 
@@ -117,7 +113,7 @@ def _cells(queries: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, flo
         mistakes = MistakesError([((), "holds no query with a weight above 0")])
     except MistakesError as error:
         mistakes = error
-    raise MistakesError([(("settings", SETTING, *at), what) for at, what in mistakes.found])
+    raise MistakesError([(("settings", SETTING, *at), problem) for at, problem in mistakes.found])
 
 
 def _ends(axis: Axis) -> tuple[Ends, Ends]:

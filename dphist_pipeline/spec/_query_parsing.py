@@ -81,13 +81,13 @@ def select_of(parser: Any, sql: str) -> Node:
         read = {"error": True}
     if read["error"]:
         other = read.get("error_type") == "not implemented"
-        what = "it is not a SELECT" if other else "it does not parse"
+        problem = "it is not a SELECT" if other else "it does not parse"
         offset = int(read.get("position", -1))
-        raise NotAccepted(f"{what}; write one SELECT over {SOURCE}", {"query_location": offset}, allowable=False)
+        raise NotAccepted(f"{problem}; write one SELECT over {SOURCE}", {"query_location": offset}, allowable=False)
     statements = read["statements"]
     if len(statements) != 1:
-        what = "it holds no statement" if not statements else "it holds several statements"
-        raise NotAccepted(f"{what}; write one SELECT over {SOURCE}", allowable=False)
+        problem = "it holds no statement" if not statements else "it holds several statements"
+        raise NotAccepted(f"{problem}; write one SELECT over {SOURCE}", allowable=False)
     node: Node = statements[0]["node"]
     return node
 

@@ -101,7 +101,7 @@ def as_kind(expression: Judged, kind: Kind, where: str) -> Judged:
     raise NotAccepted(f"{where} takes {kind}, not {_described(expression, kind)}", expression.node)
 
 
-def settled(expression: Judged) -> Judged:
+def with_default_type(expression: Judged) -> Judged:
     """The expression with a kind; a constant without one gets its default kind."""
     kinds: dict[str, Kind] = {NOTHING: "VARCHAR", WHOLE: "BIGINT", DECIMAL: "DOUBLE"}
     return as_kind(expression, kinds[expression.kind], "this") if expression.kind in kinds else expression
@@ -131,7 +131,7 @@ def _booleans(parts: list[Judged], where: str) -> list[Judged]:
 
 
 def _of_any_kind(parts: list[Judged], where: str) -> list[Judged]:
-    return [settled(part) for part in parts]
+    return [with_default_type(part) for part in parts]
 
 
 def _columns(parts: Iterable[Judged]) -> frozenset[str]:

@@ -46,7 +46,7 @@ def constant(kind: str, text: str) -> Node:
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": kind, "text": text}}
 
 
-def tried(node: Node) -> Node:
+def in_try(node: Node) -> Node:
     """TRY of an expression (not of a whole query): null for each row for which it raises."""
     return {"class": "OPERATOR", "type": "OPERATOR_TRY", "children": [node]}
 

@@ -16,8 +16,8 @@ from typing import Any
 from dphist_pipeline.spec import _row_expressions as row_expressions
 from dphist_pipeline.spec._query_parsing import content_of_query, error_of, line_of, opened_parser, select_of, text_of
 from dphist_pipeline.spec._query_reach import SOURCE, check_reach
-from dphist_pipeline.spec._row_expressions import Judged, as_kind, check_plain, judge_expression, settled
-from dphist_pipeline.spec._row_nodes import Node, NotAccepted, nodes_of, offset_of, tried
+from dphist_pipeline.spec._row_expressions import Judged, as_kind, check_plain, judge_expression, with_default_type
+from dphist_pipeline.spec._row_nodes import Node, NotAccepted, in_try, nodes_of, offset_of
 from dphist_pipeline.spec.mistakes import shortened, shown
 from dphist_pipeline.sql_files import identifier
 
@@ -176,7 +176,7 @@ def _items(select_list: list[Node], count: list[int]) -> _Items:
             excluded = _star(item)
             nodes.append(item)
             continue
-        expression = settled(judge_expression(item, count))
+        expression = with_default_type(judge_expression(item, count))
         name = _output_name(item, expression)
         if name.lower() in map(str.lower, outputs):
             raise NotAccepted(
@@ -241,7 +241,7 @@ def _output_name(item: Node, expression: Judged) -> str:
 
 def kept_from_raising(node: Node) -> Node:
     """A whole item or condition within TRY. Accepted expressions do not raise; TRY is a second line of defence."""
-    return tried(node)
+    return in_try(node)
 
 
 def _check_constants(parser: Any, node: Node, columns: frozenset[str]) -> None:

@@ -60,7 +60,7 @@ def _with_figures(value: object, info: ValidationInfo) -> object:
     try:
         return {**value, "invariants": read_figures(value["invariants"], info)}
     except MistakesError as mistakes:
-        problems = [(("invariants", *at), what) for at, what in mistakes.found]
+        problems = [(("invariants", *at), problem) for at, problem in mistakes.found]
     raise MistakesError(problems)
 
 
@@ -68,11 +68,7 @@ Tables = Annotated[TablesSpec | None, mapping_of(TablesSpec, EXAMPLE), BeforeVal
 
 
 def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Family:
-    """The tables on the axes of a spec; `most_cells` is the limit of each.
-
-    Raises:
-        MistakesError: by field, each within `tables`.
-    """
+    """The tables on the axes of a spec; `most_cells` is the limit of each."""
     by_name = {name: (number, axis) for number, one in enumerate(axes) for name, axis in _with_levels(one).items()}
     mistakes: list[tuple[Location, str]] = [
         (
@@ -129,7 +125,7 @@ def _too_many(tables: int) -> tuple[Location, str]:
 
 
 def _of_tables(mistakes: list[tuple[Location, str]]) -> MistakesError:
-    return MistakesError([(("tables", *at), what) for at, what in mistakes])
+    return MistakesError([(("tables", *at), problem) for at, problem in mistakes])
 
 
 def _with_levels(axis: Axis) -> dict[str, Axis]:
@@ -158,8 +154,8 @@ def _levels_clash(
         for name in dict.fromkeys(table):
             other = by_axis.setdefault(levels_by_name[name][0], name)
             if other != name:
-                what = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
-                mistakes.append((("list", number), what))
+                problem = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
+                mistakes.append((("list", number), problem))
     levels: dict[int, list[str]] = {}
     for name in (name for name in levels_by_name if name in used):
         levels.setdefault(levels_by_name[name][0], []).append(name)
@@ -169,8 +165,8 @@ def _levels_clash(
     for names in several:
         for fine, coarse in pairwise(names):
             if coarse not in levels_by_name[fine][1].levels:
-                what = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
-                mistakes.append((("list",), f"{what} in all tables"))
+                problem = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
+                mistakes.append((("list",), f"{problem} in all tables"))
     return mistakes
 
 
@@ -180,29 +176,31 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
         return [((), f"asks for no table; use `list:` or `all:`, such as {EXAMPLE}")]
     if len(family.names) > MOST_TABLES:
         return [_too_many(len(family.names))]
-    found: list[tuple[Location, str]] = []
+    problems: list[tuple[Location, str]] = []
     first: dict[str, int] = {}
     for number, name in enumerate(family.names):
         cells = prod(family.domain.shape[axis] for axis in family.tables[number])
         if cells > family.most_cells:
-            found.append(((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`"))
+            problems.append(
+                ((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`")
+            )
         if first.setdefault(name, number) != number:
-            found.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
+            problems.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
         if name in OUR_ASSETS:
-            found.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
+            problems.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
         if len(name) > LONGEST_NAME:
-            found.append(
+            problems.append(
                 ((), f"table {shown(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")
             )
-    found += [
+    problems += [
         ((field, name), f"is no table of this release. {did_you_mean(name, family.names)}")
         for field, named in (("weights", tables.weights), ("targets", tables.targets))
         for name in named
         if name not in family.names
     ]
-    if tables.invariants is not None and not found:
+    if tables.invariants is not None and not problems:
         try:
             tables.invariants.finest_level(finest([family.domain]).axes)
         except MistakesError as mistakes:
-            found += [(("invariants", *at), what) for at, what in mistakes.found]
-    return found[:20]
+            problems += [(("invariants", *at), problem) for at, problem in mistakes.found]
+    return problems[:20]

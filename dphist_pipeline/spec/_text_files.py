@@ -8,26 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def content_of(file: Path, largest: int, what: str, shorter: str = "") -> bytes:
-    """The bytes of a regular file; `shorter` says how to mend a larger one.
-
-    Raises:
-        ValueError: for what is no file, is larger, or cannot be read.
-    """
+def content_of(file: Path, largest: int, subject: str, shorter: str = "") -> bytes:
+    """The bytes of a regular file; `shorter` says how to mend a larger one."""
     try:
         if file.is_dir():
-            problem = f"is a folder; name the file of {what}"
+            problem = f"is a folder; name the file of {subject}"
         elif not file.exists():
             problem = "there is no such file; check the path"
         elif not file.is_file():
-            problem = f"is not a regular file; name the file of {what}"
+            problem = f"is not a regular file; name the file of {subject}"
         else:
             with file.open("rb") as stream:
                 content = stream.read(largest + 1)
             if len(content) <= largest:
                 return content
             size = f"{largest // 1_000_000} MB" if largest >= 1_000_000 else f"{largest >> 10} kB"
-            problem = f"is larger than {size}, too large for {what}{shorter}"
+            problem = f"is larger than {size}, too large for {subject}{shorter}"
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "its path is not valid"
         problem = f"cannot be read: {reason}"

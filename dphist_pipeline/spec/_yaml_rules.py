@@ -188,6 +188,6 @@ def _line(mark: Any) -> str:
 
 def _problem(error: yaml.MarkedYAMLError) -> tuple[str, str]:
     mark = error.problem_mark or error.context_mark
-    what = shortened(str(error.problem or "cannot be read"), 120)
-    mend = "indent with spaces, not tabs" if r"'\t'" in what else "check indentation, quotes, colons and brackets"
-    return (_line(mark) if mark is not None else "", f"is not valid YAML: {what}; {mend}")
+    problem = shortened(str(error.problem or "cannot be read"), 120)
+    mend = "indent with spaces, not tabs" if r"'\t'" in problem else "check indentation, quotes, colons and brackets"
+    return (_line(mark) if mark is not None else "", f"is not valid YAML: {problem}; {mend}")

@@ -113,8 +113,8 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if owners.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
-                what = f"its published column {shown(column)} clashes with the one {owners[column]}"
-                mistakes.append(((number, "name"), f"{what}; give it another `name:`"))
+                problem = f"its published column {shown(column)} clashes with the one {owners[column]}"
+                mistakes.append(((number, "name"), f"{problem}; give it another `name:`"))
                 break
     called = [axis.label or axis.name for axis in axes]
     for number, axis in enumerate(axes):

@@ -81,11 +81,7 @@ class Consumer:
 
 
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
-    """The consumers as declared, whose intervals cover the range exactly.
-
-    Raises:
-        MistakesError: with every mistake of every consumer.
-    """
+    """The consumers as declared, whose intervals cover the range exactly."""
     if not isinstance(value, list | tuple):
         raise ValueError(f"must be a list such as [{EXAMPLE}], not {shown(value)}")
     if not 1 <= len(value) <= MOST_CONSUMERS:
@@ -101,7 +97,7 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
         try:
             read.append(_consumer(item, info.data))
         except MistakesError as error:
-            mistakes += [((number, *at), what) for at, what in error.found]
+            mistakes += [((number, *at), problem) for at, problem in error.found]
     if mistakes:
         raise MistakesError(mistakes)
     if "start" in info.data and "stop" in info.data:
@@ -208,7 +204,7 @@ def _axis(way: str, **declared: object) -> BinnedAxisSpec:
     try:
         return BinnedAxisSpec.model_validate({"column": "value", **declared})
     except ValidationError as error:
-        problems = [((way, *at[1:]), what) for at, what in located(error, BinnedAxisSpec.model_fields)]
+        problems = [((way, *at[1:]), problem) for at, problem in located(error, BinnedAxisSpec.model_fields)]
     raise MistakesError(problems)
 
 
@@ -227,12 +223,14 @@ def _check_together(read: list[Consumer]) -> None:
     for low, high in pairwise(boundaries):
         if float(low) == float(high):
             one, other = sorted((owners[low], owners[high]))
-            what = f"an edge is the same double as one of consumers[{one}], but not the same number"
-            mistakes[(other,)] = f"{what}; write both alike, or use wider intervals"
+            problem = f"an edge is the same double as one of consumers[{one}], but not the same number"
+            mistakes[(other,)] = f"{problem}; write both alike, or use wider intervals"
     for edge in boundaries:
         if max(abs(edge.numerator), edge.denominator) >= 10**LONGEST_NUMBER:
-            what = f"has an edge of more than {LONGEST_NUMBER} digits; write `start`, `stop` and the edges with fewer"
-            mistakes[(owners[edge],)] = what
+            problem = (
+                f"has an edge of more than {LONGEST_NUMBER} digits; write `start`, `stop` and the edges with fewer"
+            )
+            mistakes[(owners[edge],)] = problem
     if mistakes:
         raise MistakesError(mistakes.items())
 
@@ -391,7 +389,7 @@ class CollectionSpec(BaseModel):
         try:
             return cls.model_validate(settings, context={"base": Path(base).resolve()})
         except ValidationError as error:
-            problems = [(place(where, at), what) for at, what in located(error, cls.model_fields)]
+            problems = [(place(where, at), problem) for at, problem in located(error, cls.model_fields)]
         raise SpecError(problems, of_what="collection")
 
     @classmethod

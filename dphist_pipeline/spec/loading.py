@@ -73,8 +73,8 @@ def merged(parts: Sequence[Part], problems_by_part: Sequence[Iterable[Problem]])
         for problem in dict.fromkeys(problems):
             concerned.setdefault(problem, []).append(part.item)
     return [
-        (where, what if len(items) == len(parts) else f"{what} (where {first_of(items, MOST_ITEMS_NAMED)})")
-        for (where, what), items in concerned.items()
+        (where, problem if len(items) == len(parts) else f"{problem} (where {first_of(items, MOST_ITEMS_NAMED)})")
+        for (where, problem), items in concerned.items()
     ]
 
 
@@ -133,7 +133,7 @@ def _called(name: str, item: object) -> str:
 def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> Part:
     problems: Found = []
     filled = {str(field): _filled_in(value, (str(field),), variables, problems) for field, value in attributes.items()}
-    return Part(filled, item, tuple((place("attributes", at), what) for at, what in problems))
+    return Part(filled, item, tuple((place("attributes", at), problem) for at, problem in problems))
 
 
 def _filled_in(value: object, at: Location, variables: Mapping[str, object], problems: Found) -> Any:
@@ -217,9 +217,9 @@ def resolve_templates(
 
 def templates_around(document: Mapping[str, object]) -> list[tuple[str, str]]:
     """Place and message of each template of a whole file outside its attributes: Dagster would publish those."""
-    what = "holds a template; outside of `attributes` none is resolved, so write the value itself"
+    problem = "holds a template; outside of `attributes` none is resolved, so write the value itself"
     return [
-        (place("", (key, *at)).lstrip("."), what)
+        (place("", (key, *at)).lstrip("."), problem)
         for key, value in document.items()
         if key != "attributes"
         for at in template_places(value)
@@ -350,10 +350,10 @@ def from_templates(
     names = [str(getattr(spec, of_what)) for spec in readable]
     twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
     if twice and not problems:
-        what = (
+        problem = (
             f"is {shown(twice)} for two items of `for_each`; write the variable into it, so that each item has its own"
         )
-        problems.append((f"attributes.{of_what}", what))
+        problems.append((f"attributes.{of_what}", problem))
     if problems:
         raise SpecError(problems, of_what=of_what)
     return readable

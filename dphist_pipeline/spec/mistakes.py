@@ -34,7 +34,7 @@ class SpecError(Refused):
         count = len(self.problems)
         title = f"{of_what} spec" if file is None else shortened(str(file), 300)
         lines = [f"{title}: {count} mistake{'s' if count != 1 else ''}, nothing was read or spent"]
-        lines += [f"  {place}: {what}" if place else f"  {what}" for place, what in self.problems[:MOST_LINES]]
+        lines += [f"  {place}: {problem}" if place else f"  {problem}" for place, problem in self.problems[:MOST_LINES]]
         if count > MOST_LINES:
             lines.append(f"  and {count - MOST_LINES} more; mend these first")
         super().__init__("\n".join(lines))
@@ -69,7 +69,7 @@ class MistakesError(ValueError):
 
     def __init__(self, mistakes: Iterable[tuple[Location, str]]) -> None:
         self.found = tuple(mistakes)
-        super().__init__("; ".join(what for _, what in self.found))
+        super().__init__("; ".join(problem for _, problem in self.found))
 
 
 class FromEnvironment(str):
@@ -199,7 +199,7 @@ def checker(kind: Any) -> Callable[[object], Any]:
 def _explained(detail: Any, at: Location, model_fields: Fields) -> list[tuple[Location, str]]:
     facts = detail.get("ctx", {})
     if isinstance(facts.get("error"), MistakesError):
-        return [((*at, *below), what) for below, what in facts["error"].found]
+        return [((*at, *below), problem) for below, problem in facts["error"].found]
     if "error" in facts:
         return [(at, str(facts["error"]))]
     name = str(at[-1]) if at else ""

@@ -402,7 +402,7 @@ class DeclaredRelease(EngineField):
             context = {"base": Path(base).resolve(), "code_lists": code_lists}
             return cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
-            problems = [(place(where, at), what) for at, what in located(error, cls.model_fields, KINDS)]
+            problems = [(place(where, at), problem) for at, problem in located(error, cls.model_fields, KINDS)]
         raise SpecError(problems)
 
     @classmethod
@@ -653,4 +653,4 @@ class CubeSpec(BaseModel):
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:
                 return spec
-        raise SpecError([(place("", at).removeprefix("."), what) for at, what in mistakes], file=asker)
+        raise SpecError([(place("", at).removeprefix("."), problem) for at, problem in mistakes], file=asker)

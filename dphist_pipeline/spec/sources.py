@@ -458,8 +458,8 @@ def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
         if column == EVERY_ROW and len(columns) > 1:
             mistakes.append(((number,), "`row` means that every row is another person; leave it out beside columns"))
         elif "," in column:
-            what = "holds a comma, which separates names in the ledger; rename the column in `source_sql`"
-            mistakes.append(((number,), what))
+            problem = "holds a comma, which separates names in the ledger; rename the column in `source_sql`"
+            mistakes.append(((number,), problem))
         elif column in columns[:number]:
             mistakes.append(((number,), f"{shown(column)} is named twice; name it once"))
     if mistakes:

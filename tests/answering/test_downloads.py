@@ -14,7 +14,7 @@ from picker_scenario import WEEKS, days_of
 from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _downloads
-from dphist_pipeline.publishing._index_pages import tells
+from dphist_pipeline.publishing._index_pages import shows
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -51,7 +51,7 @@ def test_each_period_has_its_own_files_which_the_page_names(public: Path) -> Non
     assert (folder / "cells.csv").stat().st_mode & 0o777 == 0o644
     page = (public / "weekly/index.html").read_text()
     assert all(f'href="downloads/period={WEEKS[0]}/revision=1/{name}"' in page for name in NAMES)
-    assert f'download="weekly_{WEEKS[0]}.xlsx"' in page and tells(public, first)
+    assert f'download="weekly_{WEEKS[0]}.xlsx"' in page and shows(public, first)
     named = [path for path, _ in DerivedFiles(public).there() if "/downloads/" in path]
     assert len(named) == 3 and all(map(is_path, named))
 

@@ -23,7 +23,7 @@ from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
-from dphist_pipeline.publishing._index_pages import tells
+from dphist_pipeline.publishing._index_pages import shows
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.manifest import is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -137,7 +137,7 @@ def test_a_run_that_was_killed_before_the_list_is_finished(public: Path, monkeyp
         with pytest.raises(ZeroDivisionError):
             made_anew(public)
     assert not (public / "weekly/picker/release.js").exists()
-    assert offered(made_anew(public)) == [(WEEKS[0], 1)] and tells(public, published)
+    assert offered(made_anew(public)) == [(WEEKS[0], 1)] and shows(public, published)
 
 
 def test_a_list_that_changed_changes_the_page(public: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_list_that_changed_changes_the_page(public: Path) -> None:
     made_anew(public)
     file = public / "weekly/picker/release.js"
     file.write_text(file.read_text().replace('"made_from": "', '"made_from": "0'))
-    assert not tells(public, published)
+    assert not shows(public, published)
 
 
 def test_a_list_that_somebody_damaged_is_made_anew(public: Path) -> None:

@@ -103,7 +103,7 @@ class LocalWay:
             return lower_bound(*(self._many(values, half) for values in self.pair))
 
     def _answer(self, question: Question, values: Sequence[float]) -> tuple[int, ...]:
-        sent_by_one = self.send(question, encoding.chosen(values, question.values)[None, :])
+        sent_by_one = self.send(question, encoding.choose_values(values, question.values)[None, :])
         return tuple(sent_by_one.ravel().tolist())
 
     def _many(self, values: Sequence[float], trials: int) -> NDArray[np.float64]:

@@ -47,7 +47,7 @@ SPEC = (
                 '        if node.get(part) not in (None, [], {"map": []}):\n', "        if False:\n", "LIMIT by row"
             ),
             Mutation("            _check_constants(parser, runs, columns)\n", "", "a constant that is no date"),
-            Mutation("    return tried(node)\n", "    return node\n", "one row makes a release fail"),
+            Mutation("    return in_try(node)\n", "    return node\n", "one row makes a release fail"),
         ),
     ),
     Part(

@@ -31,7 +31,9 @@ def one_report(question: Question, values: Values) -> tuple[int, ...]:
 
 
 def told(question: Question, lists: list[list[float]]) -> Losses:
-    return losses(question, lambda asked, own: one_report(asked, encoding.chosen(own, asked.values)[None, :]), lists)
+    return losses(
+        question, lambda asked, own: one_report(asked, encoding.choose_values(own, asked.values)[None, :]), lists
+    )
 
 
 @pytest.mark.parametrize("kind", ENCODINGS)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding as module
 from dphist_pipeline.local._coins import Chance
-from dphist_pipeline.local.encoding import NONE, chance_of, chosen, encode, places_of, report_ids, sent
+from dphist_pipeline.local.encoding import NONE, chance_of, choose_values, encode, places_of, report_ids, sent
 from dphist_pipeline.local.question import Part, Question
 
 ENCODINGS: list[Encoding] = ["symmetric", "optimized", "grr"]
@@ -241,29 +241,29 @@ def test_fair_coins_are_the_bits_of_random_words(monkeypatch: pytest.MonkeyPatch
 
 
 def test_fewer_values_are_filled_up_and_all_are_reported() -> None:
-    assert np.array_equal(chosen([], 2), [math.nan] * 2, equal_nan=True)
-    assert np.array_equal(chosen([3.5], 3), [3.5, math.nan, math.nan], equal_nan=True)
-    assert sorted(chosen([1, 2, 3], 3)) == [1, 2, 3]
+    assert np.array_equal(choose_values([], 2), [math.nan] * 2, equal_nan=True)
+    assert np.array_equal(choose_values([3.5], 3), [3.5, math.nan, math.nan], equal_nan=True)
+    assert sorted(choose_values([1, 2, 3], 3)) == [1, 2, 3]
 
 
 def test_a_missing_value_never_takes_the_place_of_one_that_is_there() -> None:
     for _ in range(50):
-        assert chosen([math.nan, None, 3.5, math.nan], 1).tolist() == [3.5]
-        assert math.inf in chosen([math.nan, math.inf, None], 2)  # outside the range, but a value
+        assert choose_values([math.nan, None, 3.5, math.nan], 1).tolist() == [3.5]
+        assert math.inf in choose_values([math.nan, math.inf, None], 2)  # outside the range, but a value
 
 
 @pytest.mark.parametrize(
     "wrong", ["", "abc", None, object(), 10**400, -(10**400), [1.0], [[1], [2, 3]], 1j, Decimal("sNaN")], ids=repr_of
 )
 def test_what_is_no_number_is_reported_as_none_and_names_nothing(wrong: object) -> None:
-    assert np.array_equal(chosen([1.5, wrong], 3), [1.5, math.nan, math.nan], equal_nan=True)
-    assert encode(ask(even(4)), chosen([wrong], 1)[None, :]).shape == (1, 1)
+    assert np.array_equal(choose_values([1.5, wrong], 3), [1.5, math.nan, math.nan], equal_nan=True)
+    assert encode(ask(even(4)), choose_values([wrong], 1)[None, :]).shape == (1, 1)
 
 
 @pytest.mark.parametrize("values", [np.arange(4.0), [Decimal(0), Fraction(1), 2, np.float32(3)], ("0", "1", "2", "3")])
 def test_of_more_values_each_choice_is_as_likely(values: Sequence[object]) -> None:
     drawn = 12_000
-    counts = Counter(tuple(sorted(chosen(values, 2).tolist())) for _ in range(drawn))
+    counts = Counter(tuple(sorted(choose_values(values, 2).tolist())) for _ in range(drawn))
     assert len(counts) == 6
     deviation = math.sqrt(drawn * 5) / 6
     assert all(abs(count - drawn / 6) < 8 * deviation for count in counts.values())

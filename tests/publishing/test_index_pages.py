@@ -19,7 +19,7 @@ from by_hand import AGE, WARD
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing import _release_history as release_history
-from dphist_pipeline.publishing._index_pages import tells, total_picture, write_index
+from dphist_pipeline.publishing._index_pages import shows, total_picture, write_index
 from dphist_pipeline.publishing._latest_cells import write_latest_cells
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
@@ -220,9 +220,9 @@ def test_a_publication_leaves_the_pages_and_periods_of_others_alone(
     read: list[str] = []
     monkeypatch.setattr(release_history, "read_audit", lambda folder: read.append(str(folder)) or read_audit(folder))
     new = publish(public, WEEKS[2])
-    assert not tells(public, new)
+    assert not shows(public, new)
     written(public)
-    assert read == [str(new)] and tells(public, new)
+    assert read == [str(new)] and shows(public, new)
     assert (public / "loans/index.html").stat() == before
 
 
@@ -241,7 +241,7 @@ def test_a_page_that_somebody_damaged_is_made_anew(public: Path, damage: str) ->
     right = page(written(public), "weekly")
     broken = right.replace('"form":3', '"form":1', 1) if damage == '{"form":1}' else damage
     (public / "weekly/index.html").write_text(broken)
-    assert not tells(public, published)
+    assert not shows(public, published)
     assert page(written(public), "weekly") == right
 
 
@@ -259,8 +259,8 @@ def test_a_run_that_was_killed_before_the_page_of_all_is_finished(public: Path, 
         patch.setattr(index_pages, "_page_of_all", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             written(public)
-    assert (public / "weekly/index.html").is_file() and not tells(public, published)
-    assert tells(written(public), published)
+    assert (public / "weekly/index.html").is_file() and not shows(public, published)
+    assert shows(written(public), published)
 
 
 def test_damaged_files_are_told_and_stop_no_page(public: Path) -> None:

@@ -282,7 +282,7 @@ def prepared(project: Project, kill_at: int) -> list[str]:
     else:  # as in conftest.py
         building.build_apart = lambda public, scratch, anew=False: None
         catalogue.Catalogue.is_up_to_date = lambda self, folder: True
-        index_pages.tells = lambda public, folder: True
+        index_pages.shows = lambda public, folder: True
     for undrawn in UNDRAWN:
         setattr(*undrawn)
     os.environ |= {**project.environment(), "DPHIST_STORE": str(project.root)}

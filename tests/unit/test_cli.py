@@ -298,7 +298,7 @@ def test_help_does_not_wait_for_engines() -> None:
 @pytest.mark.parametrize("name", HOMES)
 def test_the_help_of_all_commands_says_what_that_of_each_says(name: str) -> None:
     told = load(name).help
-    assert " ".join(told.split("\n\n")[0].split()) == HOMES[name].told
+    assert " ".join(told.split("\n\n")[0].split()) == HOMES[name].summary
 
 
 def test_the_store_may_stand_before_the_command_and_the_version_is_told(office: Office) -> None:

@@ -375,8 +375,8 @@ def _allow_for_all(
 ) -> Decision | None:
     if code_lists is not None:
         return allow_code_lists(store, code_lists)
-    (what,) = asked_by_options(clock=clock, engine=engine)
-    return StoreDecisions.of(store).allow(EVERYWHERE, what, reason)
+    (fact,) = asked_by_options(clock=clock, engine=engine)
+    return StoreDecisions.of(store).allow(EVERYWHERE, fact, reason)
 
 
 def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, others: Mapping[str, object]) -> None:
@@ -497,7 +497,7 @@ def show_and_sign(
             raise decisions.unsigned(shlex.join(command))
     with StoreDecisions(store, ledger).signing() as operator:
         signed = decisions.sign(ledger, operator)
-    _keep(decisions, store)
+    _keep_signed_spec(decisions, store)
     if as_json:
         print_json({"signed": True, "digest": digest, **decisions.facts})
         return
@@ -515,7 +515,7 @@ def show_and_sign(
     print_lines([advice_before_release(decisions.spec)])
 
 
-def _keep(decisions: SpecDecisions, store: Store) -> None:
+def _keep_signed_spec(decisions: SpecDecisions, store: Store) -> None:
     """Keeps the spec that was signed; the decision stands all the same where this user may not write to the store."""
     try:
         decisions.keep(store)

@@ -204,7 +204,7 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
         held: what an engine's message might hold.
     """
     try:
-        return tried(work)
+        return with_retries(work)
     except DphistError as error:
         message, is_refusal = error.told, True
     except Exception as error:
@@ -217,7 +217,7 @@ def withheld(doing: str, work: Callable[[], T], held: str, context: dg.AssetExec
     raise dg.Failure(message, allow_retries=False)
 
 
-def tried(work: Callable[[], T]) -> T:
+def with_retries(work: Callable[[], T]) -> T:
     """Does something, and again after a while where its error says that the same call may be tried again.
 
     A lost connection or a bucket that has too much to do is worth that; a refusal never is. Within the step: a run that

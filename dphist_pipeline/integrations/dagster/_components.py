@@ -129,13 +129,13 @@ def _with_lines(error: SpecError, context: dg.ComponentLoadContext) -> SpecError
     if tree is None:
         return error
     problems = []
-    for where, what in error.problems:
+    for where, problem in error.problems:
         node = tree
         for step in _steps(where):
             if step not in node.children:
                 break
             node = node.children[step]
-        problems.append((f"line {node.position.start.line}, {where}", what))
+        problems.append((f"line {node.position.start.line}, {where}", problem))
     return SpecError(problems, tree.position.filename, error.of_what)
 
 

@@ -110,7 +110,9 @@ def report_outcomes(
         problems = [f"{outcome.key}: {outcome.problem}" if several else str(outcome.problem) for outcome in stopped]
         many = "" if not several else f"{len(stopped)} of {len(outcomes)} periods were not released\n"
         raise dg.Failure(many + "\n".join(problems), allow_retries=False)
-    if apart and _are_offered(spec, keys) and _others_wait(context):
+    # Other steps of this run may wait for an output of this one.
+    downstream = context.job_def.graph.dependency_structure.output_to_downstream_inputs_for_node
+    if apart and _are_offered(spec, keys) and downstream(context.op_execution_context.op.name):
         yield from _outputs(spec, context, parts, outcomes, draws, publishes)
 
 
@@ -215,12 +217,6 @@ def gate_of(outcome: Outcome) -> CheckResult:
     """What the check that stops publishing found."""
     conditions = dict(outcome.conditions or {})
     return CheckResult(all(conditions.values()), conditions, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
-
-
-def _others_wait(context: dg.AssetExecutionContext) -> bool:
-    """Whether other steps of this run wait for an output of this one."""
-    graph = context.job_def.graph.dependency_structure
-    return bool(graph.output_to_downstream_inputs_for_node(context.op_execution_context.op.name))
 
 
 def _inputs(

@@ -256,7 +256,7 @@ def _published(
 ) -> Outcome:
     publication = release.make_public(attempt, drawn)
     try:
-        base.tried(lambda: release.refresh_catalogue(attempt))
+        base.with_retries(lambda: release.refresh_catalogue(attempt))
     except NotCopied as error:
         not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
     else:

@@ -187,8 +187,8 @@ def protected(audit: Mapping[str, Any]) -> str:
     unit, most, neighbours = audit["privacy_unit"], audit["max_rows_per_unit"], audit["neighbours"]
     if unit == "row":
         return f"each row ({neighbours})"
-    what = "value" if audit.get("model") == "local" else "row"
-    return f"each {unit} with up to {most} {what}{'' if most == 1 else 's'} ({neighbours})"
+    noun = "value" if audit.get("model") == "local" else "row"
+    return f"each {unit} with up to {most} {noun}{'' if most == 1 else 's'} ({neighbours})"
 
 
 def _essence(release: Release, numbers: Mapping[str, Any]) -> str:
@@ -227,5 +227,5 @@ def _meaning(axis: Axis, column: str) -> str:
         included = (axis.closed == "left") == (end == "lower")
         return f"{end} end of the bin, {'included' if included else 'not included'}; null where there is none"
     meanings = {axis.name: "category", f"{axis.name}_label": "what the category is called"}
-    what = meanings.get(column, "what the category lies in")
-    return f"{what}; null for all others" if axis.other else what
+    meaning = meanings.get(column, "what the category lies in")
+    return f"{meaning}; null for all others" if axis.other else meaning

@@ -27,6 +27,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -140,8 +141,9 @@ def _expected(question: Question, once: np.ndarray, contributors: int) -> np.nda
 
 def in_own_process(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Runs it where nothing ran before, so that its peak memory is its own, imports included."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(call)
+    # Not a `Pool`, whose end may wait for ever for a process that ignores its signal, as those below pytest-xdist do.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(call).result()
 
 
 def show(report: dict[str, Any], console: Console) -> None:

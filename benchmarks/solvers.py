@@ -32,6 +32,7 @@ import platform
 import resource
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -253,8 +254,8 @@ def measure_large(cells: int, console: Console) -> list[dict[str, Any]]:
     cases = [(cells, axes, kind, epsilon) for axes in (1, 2, 3) for kind in KINDS for epsilon in EPSILONS]
     results = []
     for case in track(cases, "kd_boxes, large", console=console):
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            results.append(pool.apply(_large, case))
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            results.append(pool.submit(_large, *case).result())
     return results
 
 

@@ -193,6 +193,8 @@ def main() -> int:
         rows = pool.imap(run, [geometric, *ways])
         found = pool.imap(run, faults)
         made, caught = list(rows), list(found)
+        pool.close()  # the end of `with` may wait for ever for a process that the pool just began
+        pool.join()
     print(tables(made, caught))
     wrong = [row for row in made if not row["passed"]] + [row for row in caught if not row["caught"]]
     seconds = round(time.perf_counter() - start)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import pty
+import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -590,6 +591,7 @@ def test_ctrl_c_at_a_terminal_writes_nothing(office: Office) -> None:
     Path("loans.csv").write_text(LOANS)
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells have what they start in the background ignore it
         os.execv(sys.executable, [sys.executable, "-c", COMMAND, "new", "loans.csv"])
     shown = b""
     with contextlib.suppress(OSError):

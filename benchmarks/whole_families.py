@@ -60,7 +60,7 @@ def compared(family: Family, exact: Marginal, epsilon: str, releases: int) -> di
             truth, table = exact(axes), made[name]
             whole = population.table(table.domain)
             errors[len(axes)].append((((table.values - truth) ** 2).mean(), ((whole - truth) ** 2).mean()))
-    # Of each release, shape (releases, 2).
+    # A release has a row: the mean error of each of WHO, shape (releases, 2).
     of = {f"{many}-way": np.reshape(pairs, (releases, -1, 2)).mean(axis=1) for many, pairs in sorted(errors.items())}
     spread = {name: np.std(means, axis=0, ddof=1) / releases**0.5 for name, means in of.items() if releases > 1}
     return {

@@ -89,7 +89,7 @@ def test_a_rate_outside_its_interval_is_named_where_no_cell_is() -> None:
 def test_a_file_of_few_rows_is_not_blamed_for_what_drawing_them_explains(
     drawn: list[list[float]], outside: int
 ) -> None:
-    """Of 40,000 records half have each category: two of two rows alike happen, twenty of twenty do not."""
+    """Half of the records have each category. Chance often draws two rows alike, and never twenty."""
     (told,) = _rates_of_table("pairs", grid(1, 2), measured(np.full((1, 2), 20000.0)), np.array(drawn), sampled=True)
     assert told.outside == outside
 

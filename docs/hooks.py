@@ -247,30 +247,16 @@ def same_draws() -> str:
 
 
 def box_levels() -> str:
-    """Errors of boxes by `multiscale` with both settings of `levels`, by the best other of a proved epsilon."""
+    """Errors of boxes by `multiscale` with each setting of `levels`, by the best other of a proved epsilon."""
     lines = []
     for row in sorted(json.loads((MEASURED / "box_levels.json").read_text(encoding="utf-8")), key=_by_epsilon):
-        errors, spreads = row["mse"], row["standard_errors"]
-        weighed, equal = "multiscale, weighed", "multiscale"
-        others = {who: error for who, error in errors.items() if who not in (weighed, equal)}
-        best = min(others, key=lambda who: others[who])
-        pairs = ((weighed, best), (equal, best), (weighed, equal))
-        ratios = [(errors[who] / errors[by], spreads[who] / errors[who], spreads[by] / errors[by]) for who, by in pairs]
-        shown = [f"{ratio:.2f} ± {ratio * (one**2 + two**2) ** 0.5:.2f}" for ratio, one, two in ratios]
+        ratios, spreads = row["ratios"], row["standard_errors_of_ratios"]
+        shown = [f"{ratios[who]:.2f} ± {spreads[who]:.2f}" for who in reversed(ratios)]
         name = row["set"] + (" *" if row["chosen_on"] else "")
-        where = f"{row['records'] * row['epsilon'] / row['cells']:.2g}"
-        lines.append([name, f"{row['epsilon']:g}", where, row["workload"], f"`{best}`", *shown])
-    head = (
-        "set",
-        "ε",
-        "N·ε/cells",
-        "questions",
-        "best other",
-        "`weighed` by it",
-        "`equal` by it",
-        "`weighed` by `equal`",
-    )
-    return table(head, lines)
+        known = f"{row['records'] * row['epsilon'] / row['cells']:.2g}"
+        lines.append([name, f"{row['epsilon']:g}", known, row["workload"], f"`{row['best']}`", *shown])
+    settings = (f"`{name}` by it" for name in ("overlapping", "weighed", "equal"))
+    return table(("set", "ε", "N·ε/cells", "questions", "best other", *settings), lines)
 
 
 def _by_epsilon(row: dict[str, Any]) -> tuple[str, float, bool]:

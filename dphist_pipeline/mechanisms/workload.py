@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
 # Above so many cells on an axis, the search for weights is too long, and levels of trees are weighed.
 MOST_WEIGHTED, MOST_ON_AN_AXIS = 4096, 1 << 20
-# What the weights of a cell add up to along each axis, by the number of axes; the scale of the noise is their product.
-TOTALS = {1: 256, 2: 64, 3: 32}
-TOTAL_OF_MANY = 16
 
 Range = tuple[int, int, float]  # first cell, the cell after the last, weight
 
@@ -121,7 +118,7 @@ class Workload(Mechanism):
         else:
             from dphist_pipeline.solvers.trees import workload_strategies as strategies
 
-            total = _total(counts.domain)
+            total = strategies.total_along(len(counts.domain.axes))
             lines = [
                 strategies.weights_along(self.workload, size, total, self.length, queries)
                 for queries, size in zip(self._asked(counts.domain), counts.domain.shape, strict=True)
@@ -141,8 +138,10 @@ class Workload(Mechanism):
 
     def _largest_scale(self, domain: Domain) -> Fraction:
         """The largest scale of the noise in a number, times epsilon over the sensitivity."""
+        from dphist_pipeline.solvers.trees import workload_strategies as strategies
+
         if not _is_long(domain):
-            return Fraction(math.prod(_total(domain) for _ in domain.axes))
+            return Fraction(strategies.total_along(len(domain.axes)) ** len(domain.axes))
         shares = self._trees(domain).shares
         return Fraction(sum(shares), min(shares))
 
@@ -189,7 +188,3 @@ def _tree(workload: str, length: int, queries: tuple[Range, ...], cells: int) ->
     if workload == "windows":
         low, high = high[: cells - length + 1] - 1, high[length - 1 :]
     return line_trees.line_tree(cells, line_trees.query_squares(low, high))
-
-
-def _total(domain: Domain) -> int:
-    return TOTALS.get(len(domain.axes), TOTAL_OF_MANY)

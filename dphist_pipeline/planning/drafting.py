@@ -314,7 +314,7 @@ def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | Non
     if serving is not None:
         rule = textwrap.wrap(f"To serve {serving.serves}: `{serving.written}`. {serving.because}.", 110)
         lines += [f"  # {line}" for line in rule]
-        if serving.serves in ("ranges", "prefixes"):
+        if serving.serves in ("ranges", "prefixes", "boxes"):
             lines.append(
                 f"  # Once axes and epsilon are decided: dphist forecast SPEC --serves {serving.serves} --records N"
             )

@@ -1,8 +1,8 @@
 """One question in the place of many mechanisms: what shall be answered well? A public rule names the mechanism.
 
-The rule reads what is asked and the number of declared axes; never a record. It follows what was measured on public
-counts (docs/explanation/ranges.md, accuracy.md). Which mechanism is chosen stands in the spec: it is written there
-once, since an upgrade must change no digest.
+The rule reads what is asked, the number of declared axes, and a public guess of the number of records where one is
+given; never a record. It follows what was measured on public counts (docs/explanation/ranges.md, accuracy.md). Which
+mechanism is chosen stands in the spec: it is written there once, since an upgrade must change no digest.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Serves = Literal["cells", "ranges", "boxes", "prefixes", "tables"]
+FEW_RECORDS = 0.03
 _READ_OFF = "Read sums off `estimate`, which has no interval; intervals are those of unbiased sums, and wider"
 
 
@@ -34,19 +35,32 @@ class Serving:
         return ":".join([self.mechanism, *(f"{name}={value}" for name, value in self.settings)])
 
 
-def mechanism_for(serves: Serves, axes: int | None = None) -> Serving:
-    """The mechanism that a public rule names; the number of axes is None before they are decided."""
+def mechanism_for(serves: Serves, axes: int | None = None, known: float | None = None) -> Serving:
+    """The mechanism that a public rule names.
+
+    Args:
+        axes: the number of axes; None before they are decided.
+        known: a guess of the number of records, times epsilon over the sensitivity, by the number of cells; None
+            without a guess.
+    """
     if serves == "cells":
         return Serving(serves, "adaptive", "It has the least error of single cells on most public counts")
     if serves == "tables":
         return Serving(serves, "tables", "It alone takes `tables:`, and fits all of them together")
     if (axes or 1) > 1 or (axes is None and serves == "boxes"):
-        grid = (
-            "Of sums over several axes it errs least on most public counts. Up to five times nearer was "
-            "`adaptive_grid` where a grid has few records, and up to three times `workload` where most cells hold "
-            "some: `dphist compare` tells of counts like yours"
-        )
-        return Serving(serves, "multiscale", f"{grid}. {_READ_OFF}")
+        return _for_grids(serves, axes, known)
     line = "It measures what `workload` does, and its estimates are as near where counts are rough, nearer elsewhere"
     settings = (("workload", "prefixes"),) if serves == "prefixes" else ()
     return Serving(serves, "multiscale", f"{line}. {_READ_OFF}", settings)
+
+
+def _for_grids(serves: Serves, axes: int | None, known: float | None) -> Serving:
+    few = f"fewer records, times epsilon over the sensitivity, than {100 * FEW_RECORDS:g} % of its cells"
+    if axes == 2 and known is not None and known < FEW_RECORDS:
+        return Serving(serves, "adaptive_grid", f"The grid would hold {few}; there it errs least on most public counts")
+    because = (
+        "Of sums over several axes it errs least on most public counts. Up to five times nearer was `adaptive_grid` "
+        f"where a grid of two axes holds {few}, and up to twice where counts are smooth: `dphist compare` tells of "
+        "counts like yours"
+    )
+    return Serving(serves, "multiscale", f"{because}. {_READ_OFF}", (("levels", "overlapping"),))

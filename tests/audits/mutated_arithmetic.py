@@ -170,6 +170,43 @@ ARITHMETIC = (
         ),
     ),
     Part(
+        "dphist_pipeline/mechanisms/multiscale.py",
+        tuple(
+            f"mechanisms/test_multiscale.py::test_{name}"
+            for name in (
+                "overlapping_sums_of_a_grid_are_those_of_workload_and_the_total",
+                "the_total_of_overlapping_sums_is_known_by_its_own_draw",
+                "small_grids_and_long_axes_have_no_overlapping_sums",
+                "overlapping_sums_need_an_epsilon_that_their_weights_can_be_drawn_by",
+            )
+        ),
+        (
+            Mutation("total = float(drawn.values[0])", "total = 0.0", "the total that was drawn"),
+            Mutation("and max(domain.shape) <= LONGEST_LINE", "", "axes too long for a search"),
+            Mutation("(1 if axes == 1 else 1 - TOTAL_SHARE)", "1", "the share of the total in what can be drawn"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/trees/sums_posterior.py",
+        ("solvers/test_sums_posterior.py",),
+        (
+            Mutation("- own**2 * cells", "", "cells by themselves are counted once"),
+            Mutation("lacking[tuple(map(slice, own.shape))] = 0.0", "pass", "cells are not asked for again"),
+            Mutation("-told * each for told", "0.0 * each for told", "stand-ins are divided out"),
+            Mutation("+ (1.0 - part) * of_right", "+ part * of_right", "the other half's part"),
+            Mutation("(sums[number + 1][left] - self.part", "(sums[number + 1][left] + self.part", "splits by parts"),
+            Mutation("if not (curved := float(step @ image)) > 0.0 or", "if", "equations that are not positive"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/trees/_halved_boxes.py",
+        ("solvers/test_sums_posterior.py",),
+        (
+            Mutation("own.noisy[chosen]", "own.noisy[: chosen.size]", "evidence of a piece is its own"),
+            Mutation("np.linspace(0, boxes - 1,", "np.linspace(0, 0,", "pieces lie over all of the grid"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/mechanisms/tables.py",
         ("system/test_families.py", EVERY),
         (

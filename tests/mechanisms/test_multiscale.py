@@ -23,7 +23,7 @@ def released(counts, epsilon="0.2"):
 def test_intervals_of_sums_hold_and_narrower_ones_do_not(monkeypatch):
     """1,200 releases: 95 % that hold are refused, and 30 % less accepted, with a probability below 10^-9."""
     # Intervals belong to the unbiased estimates alone; the means cost 30 times as much.
-    monkeypatch.setattr("dphist_pipeline.solvers.trees.line_posterior.weighted_means", lambda _: np.zeros(300))
+    monkeypatch.setattr("dphist_pipeline.solvers.trees._line_posterior.weighted_means", lambda _: np.zeros(300))
     runs = [released(COUNTS) for _ in range(1_200)]
     unbiased = runs[0].unbiased
     assert isinstance(unbiased, NestedCells)
@@ -82,8 +82,8 @@ def test_noise_that_cannot_be_drawn_is_refused(shape, message):
         dph.sanitize(np.zeros(shape, dtype=np.int64), mechanism="multiscale", epsilon="0.000001", sensitivity=1000)
 
 
-def weighed(counts, epsilon):
-    return dph.sanitize(counts, mechanism="multiscale", epsilon=epsilon, sensitivity=1, levels="weighed")
+def weighed(counts, epsilon, levels="weighed"):
+    return dph.sanitize(counts, mechanism="multiscale", epsilon=epsilon, sensitivity=1, levels=levels)
 
 
 def test_weighed_levels_have_unequal_shares_that_add_up():
@@ -122,7 +122,8 @@ def test_lines_heed_no_levels(monkeypatch):
     )
     for counts in (np.zeros(7, dtype=np.int64), np.zeros(5_000, dtype=np.int64)):
         equal = dph.sanitize(counts, mechanism="multiscale", epsilon="1", sensitivity=1)
-        assert weighed(counts, "1").charges == equal.charges
+        for levels in ("weighed", "overlapping"):
+            assert weighed(counts, "1", levels).charges == equal.charges
 
 
 def test_the_smallest_share_must_be_one_that_can_be_drawn():
@@ -130,3 +131,38 @@ def test_the_smallest_share_must_be_one_that_can_be_drawn():
     dph.sanitize(counts, mechanism="multiscale", epsilon="0.00001", sensitivity=1)
     with pytest.raises(DphistError, match="each level"):
         weighed(counts, "0.00001")
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (60, 1), (24, 16, 4)])
+def test_overlapping_sums_of_a_grid_are_those_of_workload_and_the_total(shape):
+    run = weighed(np.full(shape, 50), "1/3", "overlapping")
+    assert run.charges == (("total", Fraction(1, 48)), ("sums", Fraction(15, 48)))
+    alone = dph.sanitize(np.full(shape, 50), mechanism="workload", epsilon="15/48", sensitivity=1)
+    box = [np.arange(side // 2) for side in shape[:-1]] + [np.arange(1)]
+    assert run.unbiased.lines == alone.unbiased.lines
+    assert run.unbiased.variance_of_sum(box) == alone.unbiased.variance_of_sum(box)
+
+
+def test_the_total_of_overlapping_sums_is_known_by_its_own_draw():
+    """What least squares of the sums says of it has more than twice the variance here."""
+    counts = np.full((40, 30), 20)
+    runs = [weighed(counts, "0.1", "overlapping") for _ in range(6)]
+    off = [run.values.sum() - counts.sum() for run in runs]
+    plain = [run.unbiased.values.sum() - counts.sum() for run in runs]
+    assert np.mean(np.square(off)) < 0.5 * np.mean(np.square(plain))
+
+
+def test_small_grids_and_long_axes_have_no_overlapping_sums(monkeypatch):
+    monkeypatch.setattr(
+        "dphist_pipeline.solvers.trees.split_posterior.split_means", lambda tree, *_: np.zeros(tree.shape)
+    )
+    for shape in ((6, 4), (4_097, 2)):
+        counts = np.zeros(shape, dtype=np.int64)
+        equal = dph.sanitize(counts, mechanism="multiscale", epsilon="1", sensitivity=1)
+        assert weighed(counts, "1", "overlapping").charges == equal.charges
+
+
+def test_overlapping_sums_need_an_epsilon_that_their_weights_can_be_drawn_by():
+    counts = np.zeros((64, 32), dtype=np.int64)
+    with pytest.raises(DphistError, match=r"multiscale.* needs an epsilon of at least 0.00044 for such axes"):
+        weighed(counts, "0.0004", "overlapping")

@@ -13,10 +13,10 @@ from dphist_pipeline.planning.serving import Serves, mechanism_for
     [
         ("cells", 1, "adaptive"),
         ("tables", None, "tables"),
-        ("boxes", None, "multiscale"),
-        ("boxes", 2, "multiscale"),
-        ("ranges", 2, "multiscale"),
-        ("prefixes", 2, "multiscale"),
+        ("boxes", None, "multiscale:levels=overlapping"),
+        ("boxes", 3, "multiscale:levels=overlapping"),
+        ("ranges", 2, "multiscale:levels=overlapping"),
+        ("prefixes", 2, "multiscale:levels=overlapping"),
         ("ranges", None, "multiscale"),
         ("ranges", 1, "multiscale"),
         ("boxes", 1, "multiscale"),
@@ -26,6 +26,13 @@ from dphist_pipeline.planning.serving import Serves, mechanism_for
 )
 def test_the_rule_follows_what_was_measured(serves: Serves, axes: int | None, written: str) -> None:
     assert mechanism_for(serves, axes).written == written
+
+
+def test_a_guess_of_few_records_names_another_for_two_axes() -> None:
+    assert mechanism_for("boxes", 2, 0.029).written == "adaptive_grid"
+    assert "than 3 % of its cells" in mechanism_for("boxes", 2, 0.029).because
+    assert mechanism_for("boxes", 2, 0.03).mechanism == mechanism_for("boxes", 3, 0.029).mechanism == "multiscale"
+    assert mechanism_for("ranges", 1, 0.029).mechanism == "multiscale"
 
 
 @pytest.mark.parametrize(("serves", "name"), [("cells", "adaptive"), ("ranges", "multiscale"), ("tables", "tables")])
@@ -48,5 +55,11 @@ def test_a_forecast_says_first_which_mechanism_the_rule_names(office: Office) ->
     first = office.run(*words).out.splitlines()[0]
     assert first.startswith("To serve ranges: `multiscale` (the spec has `geometric`).")
     assert office.run(*words, "--json").json["serves"]["mechanism"] == "multiscale"
+    lines = [{"column": name, "start": 0, "stop": 100, "width": 5} for name in ("age", "weight")]
+    office.write_spec(axes=lines, mechanism="geometric", epsilon="0.5", max_rows_per_unit=2)
+    words = ("forecast", "spec.yaml", "--serves", "boxes", "--mechanism", "geometric", "--records")
+    # 400 cells, sensitivity 2: 48 records times 1/4 are 3 % of them.
+    for records, name in (("47", "adaptive_grid"), ("48", "multiscale:levels=overlapping")):
+        assert office.run(*words, records).out.startswith(f"To serve boxes: `{name}` (the spec has `geometric`).")
     refused = office.run("forecast", "spec.yaml", "--serves", "tables")
     assert refused.code == 2 and "no `tables:`" in refused.err

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dphist_pipeline.estimates.lines import weighted_line
-from dphist_pipeline.solvers.trees import line_posterior
+from dphist_pipeline.solvers.trees import _line_posterior
 from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, HalvedBoxes
-from dphist_pipeline.solvers.trees.line_posterior import Weighed, weighted_means
+from dphist_pipeline.solvers.trees._line_posterior import Weighed, WeighedAxis, weighted_means
 from dphist_pipeline.solvers.trees.workload_strategies import gram_of_ranges, strategy_for
 
 WEIGHTS = {}
@@ -24,7 +24,7 @@ def weighed(counts, scale, source):
     scale *= line.total
     drawn = source.geometric(-np.expm1(-1 / scale), (2, counts.size + len(sums)))
     measured = np.concatenate([own * counts, sums @ counts]) + drawn[0] - drawn[1]
-    return Weighed(own, sums, line.shared, measured, scale, line.estimates(measured))
+    return Weighed(WeighedAxis(own, sums, line.shared), measured, scale, line.estimates(measured))
 
 
 def squared(values, counts):
@@ -46,7 +46,7 @@ def test_stand_ins_are_divided_out_as_by_dense_matrices(size):
     offsets = [source.normal(size=len(box)) for box in boxes[:-1]] + [np.empty(0)]
     precisions = [np.full(len(box), 1e-3) for box in boxes[:-1]] + [np.empty(0)]
     sums = source.normal(size=(3, size))
-    found = line_posterior._without_stand_ins(given.halves, spread, offsets, precisions, sums, 1e-9)
+    found = _line_posterior._without_stand_ins(given.halves, spread, offsets, precisions, sums, 1e-9)
     # The law on the tree: the first box, then each left half given its whole.
     law = np.outer(boxes[0][0], boxes[0][0]) / spread[0][0]
     for number, (left, right) in enumerate(given.halves):
@@ -71,7 +71,7 @@ def test_stand_ins_that_tell_more_than_the_law_leave_one_with_variances():
     for told in (0.5, 5.0, 500.0):
         precisions = [*(np.full(size >> level, told) for level in range(4, 0, -1)), np.empty(0)]
         offsets = [source.normal(size=one.size) for one in precisions]
-        rest = line_posterior._without_stand_ins(given.halves, spread, offsets, precisions, np.eye(size), 1e-3)
+        rest = _line_posterior._without_stand_ins(given.halves, spread, offsets, precisions, np.eye(size), 1e-3)
         covariance = rest[:, 1:]
         assert covariance == pytest.approx(covariance.T, rel=1e-6, abs=1e-9)
         assert np.linalg.eigvalsh(covariance).min() > 0
@@ -108,5 +108,5 @@ def test_noise_that_no_window_holds_gives_finite_counts():
     given = weighed(np.full(50, 7), 1.0, np.random.default_rng(6))
     wild = given.measured.copy()
     wild[::3] += 1e9
-    found = weighted_means(Weighed(given.own, given.sums, given.taken, wild, given.scale, given.cells + 1e6))
+    found = weighted_means(Weighed(given.axis, wild, given.scale, given.cells + 1e6))
     assert np.isfinite(found).all()

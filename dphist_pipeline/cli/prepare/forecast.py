@@ -103,7 +103,7 @@ def forecast(
     if target_error is not None and not 0 < target_error < float("inf"):
         raise typer.BadParameter("--target-error takes a number of records above 0")
     epsilons = [parse_epsilon(text) for text in epsilon or []]
-    serving = _serving(checked, serves) if serves is not None else None
+    serving = _serving(checked, serves, epsilons, records) if serves is not None else None
     if serving is not None and not as_json:
         is_own = (serving.mechanism, dict(serving.settings)) == (checked.mechanism, dict(checked.settings))
         own = "which is the spec's" if is_own else f"the spec has `{checked.mechanism}`"
@@ -130,11 +130,13 @@ def forecast(
     print_lines(["", *result.notes()])
 
 
-def _serving(spec: ReleaseSpec, serves: Serves) -> Serving:
+def _serving(spec: ReleaseSpec, serves: Serves, epsilons: list[Fraction], records: int | None) -> Serving:
     if (serves == "tables") != (spec.family is not None):
         have = "has `tables:`, which `tables` alone serves" if spec.family else "has no `tables:` to serve"
         raise typer.BadParameter(f"--serves {serves}: this spec {have}")
-    return mechanism_for(serves, len(spec.domain.shape))
+    epsilon = min(epsilons, default=spec.epsilon) / spec.sensitivity
+    known = None if records is None else float(records * epsilon / spec.domain.cells)
+    return mechanism_for(serves, len(spec.domain.shape), known)
 
 
 def _targets(options: Sequence[str]) -> dict[str, float]:

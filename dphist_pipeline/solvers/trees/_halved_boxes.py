@@ -112,6 +112,31 @@ class HalvedBoxes:
             levels.append(_Level(low, np.concatenate([[0], np.cumsum(high - low + 1)]), measured))
         return cls(levels, halves, step, cells)
 
+    def pieces(self, most: int) -> list[HalvedBoxes]:
+        """All of it, or boxes that lie evenly over the grid if it has more than `most` cells: some `most` in all."""
+        cells = self.cells.size
+        top = next((number for number, level in enumerate(self.levels) if cells <= level.low.size * most // 4), 0)
+        if cells <= most or top == len(self.halves):
+            return [self]
+        boxes = self.levels[top].low.size
+        wanted = np.unique(np.linspace(0, boxes - 1, max(1, most * boxes // cells)).astype(np.int64))
+        return [self._piece(top, box) for box in wanted.tolist()]
+
+    def _piece(self, top: int, box: int) -> HalvedBoxes:
+        """A box of a level, and all below it."""
+        levels, halves, chosen = [], [], np.array([box])
+        for number in range(top, len(self.levels)):
+            level, sizes = self.levels[number], np.diff(self.levels[number].starts)[chosen]
+            own = level.evidence
+            evidence = Evidence(own.noisy[chosen], own.spreads[chosen], own.normal) if own.noisy.size else own
+            levels.append(_Level(level.low[chosen], np.concatenate([[0], np.cumsum(sizes)]), evidence))
+            if number < len(self.halves):
+                left, right = (each[chosen] for each in self.halves[number])
+                chosen = np.sort(np.concatenate([left, right[right >= 0]]))
+                beside = np.where(right >= 0, np.searchsorted(chosen, right), -1)
+                halves.append((np.searchsorted(chosen, left), beside))
+        return HalvedBoxes(levels, halves, self.step, self.cells.ravel()[chosen])
+
     def upwards(self, table: Reals, weights: Reals) -> tuple[list[Singles], list[Reals]]:
         """Messages of all levels from below, and what they were divided by; none for the cells."""
         law = (table, weights, self.step)

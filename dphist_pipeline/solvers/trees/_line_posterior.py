@@ -26,6 +26,7 @@ inference. UAI 2001) between the tree and all sums together.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,22 +46,41 @@ FLOOR = 0.1  # steps: least standard deviation of a stretch
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
-    """Weighted sums of a line.
+class WeighedAxis:
+    """What is measured along an axis, with noise of variance 1 in each number.
 
     Attributes:
-        own: the weight of every cell by itself, shape (cells,).
-        sums: weights of the cells in each sum, shape (sums, cells), at least one sum.
-        taken: what sums take off: with noise of variance 1 in each number, least squares estimates of cells have the
-            covariance diag(1 / own²) - takenᵀ·taken; shape (sums, cells).
-        measured: the noisy numbers, first of every cell by itself, then of each sum; shape (cells + sums,).
-        scale: of the discrete Laplace noise in each number.
-        cells: their least squares estimates, shape (cells,).
+        own: the weight of every position by itself, shape (positions,).
+        sums: weights of the positions in each sum, shape (sums, positions).
+        taken: what sums take off: least squares estimates of positions have the covariance diag(1 / own²) -
+            takenᵀ·taken; shape (sums, positions).
     """
 
     own: Reals
     sums: Reals
     taken: Reals
+
+    def variances(self, low: Numbers, middle: Numbers, high: Numbers) -> Reals:
+        """Variance of estimates of [low, middle) less [middle, high), for each triple."""
+        taken = np.pad(np.cumsum(self.taken, axis=1), ((0, 0), (1, 0)))
+        alone = np.append(0.0, np.cumsum(1.0 / self.own**2))
+        difference = 2.0 * taken[:, middle] - taken[:, low] - taken[:, high]
+        spread: Reals = alone[high] - alone[low] - np.einsum("ij,ij->j", difference, difference)
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Weighted sums of a line.
+
+    Attributes:
+        axis: their weights, with at least one sum.
+        measured: the noisy numbers, first of every cell by itself, then of each sum; shape (cells + sums,).
+        scale: of the discrete Laplace noise in each number.
+        cells: their least squares estimates, shape (cells,).
+    """
+
+    axis: WeighedAxis
     measured: Reals
     scale: float
     cells: Reals
@@ -72,10 +92,7 @@ class Weighed:
 
     def variances(self, low: Numbers, middle: Numbers, high: Numbers) -> Reals:
         """Variance of estimates of [low, middle) less [middle, high), in records squared, for each triple."""
-        taken = np.pad(np.cumsum(self.taken, axis=1), ((0, 0), (1, 0)))
-        alone = np.append(0.0, np.cumsum(1.0 / self.own**2))
-        difference = 2.0 * taken[:, middle] - taken[:, low] - taken[:, high]
-        spread: Reals = self.variance * (alone[high] - alone[low] - np.einsum("ij,ij->j", difference, difference))
+        spread: Reals = self.variance * self.axis.variances(low, middle, high)
         return spread
 
 
@@ -88,32 +105,49 @@ def weighted_means(weighed: Weighed) -> Reals:
     size = weighed.cells.size
     chain: list[Widths] = [(1 << level,) for level in range((size - 1).bit_length(), -1, -1)]
     deviations = [_deviation(weighed, width) for (width,) in chain]
-    scales = weighed.scale / weighed.own
-    stand_ins = _stand_ins(weighed, chain)
-    evidence = [*stand_ins[:-1], Evidence(weighed.measured[:size] / weighed.own, scales)]
+    own, sums = weighed.axis.own, weighed.axis.sums
+    scales = weighed.scale / own
+    replaced = stand_ins(chain, weighed.cells, _precisions(weighed, chain))
+    evidence = [*replaced[:-1], Evidence(weighed.measured[:size] / own, scales)]
     boxes = HalvedBoxes.around(chain, weighed.cells, deviations, evidence, float(np.median(scales)))
+    means, spread, least = moments_on_tree(boxes, [boxes], deviations)
+    offsets = [
+        one.noisy - about if one.noisy.size else one.noisy
+        for one, about in zip(replaced, box_sums(chain, means), strict=True)
+    ]
+    precisions = [1.0 / one.spreads**2 for one in replaced]
+    rest = _without_stand_ins(boxes.halves, spread, offsets, precisions, sums, least)
+    shift, answers = rest[:, 0], rest[:, 1:]
+    lacking = weighed.measured[size:] - sums @ (means + shift)
+    known = sums @ answers + weighed.variance * np.eye(len(sums))
+    estimates: Reals = means + shift + answers @ np.linalg.solve(known, lacking)
+    return estimates
+
+
+def moments_on_tree(
+    boxes: HalvedBoxes, pieces: Sequence[HalvedBoxes], deviations: Sequence[float]
+) -> tuple[Reals, list[Reals], float]:
+    """What all evidence on a tree says of the counts, by laws of splits that are learned from it.
+
+    Args:
+        pieces: of the tree, or all of it, from which the laws are learned.
+        deviations: standard deviation of the least squares estimate of a box of each level, in records.
+
+    Returns:
+        Mean counts of the cells in C order; variances of the boxes of each level; the least that a variance can be.
+    """
     tables = kernels.law_tables(boxes.step)
-    weights = learned_weights([boxes], tables)
+    weights = learned_weights(pieces, tables)
     moments: list[Reals] = []
     of_cells, _, _ = boxes.passes(kernels.mixed_table(tables, weights), weights, False, moments)
     means = of_cells[:, 0] * boxes.step
-    means = np.where(np.isnan(means), np.maximum(weighed.cells, 0.0), means)
+    means = np.where(np.isnan(means), np.maximum(boxes.cells.ravel(), 0.0), means)
     least = (FLOOR * boxes.step) ** 2
     spread = [
         np.maximum(least, np.where(np.isnan(level[:, 1]), deviation**2, level[:, 1] * boxes.step**2))
         for level, deviation in zip([*moments, of_cells], deviations, strict=True)
     ]
-    offsets = [
-        one.noisy - sums if one.noisy.size else one.noisy
-        for one, sums in zip(stand_ins, box_sums(chain, means), strict=True)
-    ]
-    precisions = [1.0 / one.spreads**2 for one in stand_ins]
-    rest = _without_stand_ins(boxes.halves, spread, offsets, precisions, weighed.sums, least)
-    shift, answers = rest[:, 0], rest[:, 1:]
-    lacking = weighed.measured[size:] - weighed.sums @ (means + shift)
-    known = weighed.sums @ answers + weighed.variance * np.eye(len(weighed.sums))
-    estimates: Reals = means + shift + answers @ np.linalg.solve(known, lacking)
-    return estimates
+    return means, spread, least
 
 
 def _deviation(weighed: Weighed, width: int) -> float:
@@ -124,27 +158,36 @@ def _deviation(weighed: Weighed, width: int) -> float:
     return math.sqrt(max(0.0, float(weighed.variances(low, high, high).mean())))
 
 
-def _stand_ins(weighed: Weighed, chain: list[Widths]) -> list[Evidence]:
-    """Least squares estimates of stretches, level by level, with normal noise; of cells nothing.
+def stand_ins(chain: Sequence[Widths], cells: Reals, precisions: Sequence[float]) -> list[Evidence]:
+    """Least squares estimates of boxes, level by level, with normal noise; of cells nothing.
 
-    On a tree with measured sums, the difference of the halves of a stretch of N cells has a variance of N / p, where p
+    On a tree with measured sums, the difference of the halves of a box of N cells has a variance of N / p, where p
     is the sum of cells times precision over this level and all below, see `regular_tree`. So p follows from variances,
     and precisions from its fall; p that rises on the way down is taken for constant.
+
+    Args:
+        cells: least squares estimates, shape of the grid.
+        precisions: p of each level.
     """
+    known = np.minimum.accumulate(precisions).tolist()
+    found = []
+    for widths, sums, more, less in zip(chain[:-1], box_sums(chain, cells), known, known[1:], strict=False):
+        telling = more - less > TELLING * more
+        spread = math.sqrt(math.prod(widths) / (more - less)) if telling else 0.0
+        found.append(Evidence(sums.ravel(), np.full(sums.size, spread), normal=True) if telling else NOTHING)
+    return [*found, NOTHING]
+
+
+def _precisions(weighed: Weighed, chain: list[Widths]) -> list[float]:
+    """Of each level, by the variances that least squares of the weighted sums has for differences of halves."""
     size = weighed.cells.size
     whole = float(weighed.variances(np.array([0]), np.array([size]), np.array([size]))[0])
-    known = [size / whole]
+    precisions = [size / whole]
     for (wide,), (width,) in pairwise(chain):
         low = np.arange(0, max(1, size - wide + 1), wide)
         high = np.minimum(low + wide, size)
-        known.append(1.0 / float((weighed.variances(low, low + width, high) / (high - low)).mean()))
-    known = np.minimum.accumulate(known).tolist()
-    stand_ins = []
-    for (width,), sums, more, less in zip(chain[:-1], box_sums(chain, weighed.cells), known, known[1:], strict=False):
-        telling = more - less > TELLING * more
-        spread = math.sqrt(width / (more - less)) if telling else 0.0
-        stand_ins.append(Evidence(sums, np.full(sums.size, spread), normal=True) if telling else NOTHING)
-    return [*stand_ins, NOTHING]
+        precisions.append(1.0 / float((weighed.variances(low, low + width, high) / (high - low)).mean()))
+    return precisions
 
 
 def _without_stand_ins(

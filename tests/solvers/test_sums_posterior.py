@@ -115,6 +115,26 @@ def test_the_law_on_the_tree_is_that_of_dense_matrices(shape):
     assert inverse == pytest.approx(np.linalg.inv(dense_law), rel=1e-6, abs=1e-9)
 
 
+def test_sums_are_multiplied_into_the_law_on_the_tree_once_and_cells_not_again(monkeypatch):
+    shape, source = (60, 3), np.random.default_rng(12)
+    rows, halves = boxes_of(shape)
+    means, size = source.normal(9, 2, 180), 180
+    spread = [each.sum(axis=1) * 20.0 for each in rows]
+    monkeypatch.setattr(sums_posterior, "stand_ins", lambda chain, *_: [NOTHING] * len(chain))
+    monkeypatch.setattr(sums_posterior, "moments_on_tree", lambda *_: (means, spread, 1e-9))
+    given = weighed(source.poisson(9, shape), 1.0, source)
+    own, matrix = given.own.ravel(), dense(shape)
+    law = sums_posterior._SplitLaw.of(halves, spread, [0.0] * len(rows), 1e-9)
+    precision = np.array([law.times(each) for each in np.eye(size)])
+    told = matrix.T @ matrix - np.diag(own**2)
+    alone = np.zeros(given.measured.shape)
+    alone[:60, :3] = given.measured[:60, :3] - given.own * means.reshape(shape)
+    lacking = matrix.T @ (given.measured.ravel() - matrix @ means - alone.ravel())
+    moved = np.linalg.solve(precision + told / given.variance, lacking / given.variance)
+    assert np.abs(moved).max() > 0.3
+    assert weighted_means(given).ravel() == pytest.approx(means + moved, abs=2e-3)
+
+
 def test_equations_are_solved_and_those_without_a_solution_end():
     source = np.random.default_rng(8)
     root = source.normal(size=(30, 30))

@@ -55,12 +55,12 @@ def mechanism_for(serves: Serves, axes: int | None = None, known: float | None =
 
 
 def _for_grids(serves: Serves, axes: int | None, known: float | None) -> Serving:
-    few = f"fewer records, times epsilon over the sensitivity, than {100 * FEW_RECORDS:g} % of its cells"
     if axes == 2 and known is not None and known < FEW_RECORDS:
-        return Serving(serves, "adaptive_grid", f"The grid would hold {few}; there it errs least on most public counts")
+        few = f"records, times epsilon over the sensitivity, are fewer than {100 * FEW_RECORDS:g} % of the cells"
+        return Serving(serves, "adaptive_grid", f"It errs least on public counts where {few}, as you guess here")
     because = (
         "Of sums over several axes it errs least on most public counts. Up to five times nearer was `adaptive_grid` "
-        f"where a grid of two axes holds {few}, and up to twice where counts are smooth: `dphist compare` tells of "
-        "counts like yours"
+        "where records, times epsilon over the sensitivity, were fewer than a tenth of the cells of two axes, and up "
+        "to twice elsewhere: `dphist compare` tells of counts like yours"
     )
     return Serving(serves, "multiscale", f"{because}. {_READ_OFF}", (("levels", "overlapping"),))

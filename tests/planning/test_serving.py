@@ -30,7 +30,7 @@ def test_the_rule_follows_what_was_measured(serves: Serves, axes: int | None, wr
 
 def test_a_guess_of_few_records_names_another_for_two_axes() -> None:
     assert mechanism_for("boxes", 2, 0.029).written == "adaptive_grid"
-    assert "than 3 % of its cells" in mechanism_for("boxes", 2, 0.029).because
+    assert "than 3 % of the cells" in mechanism_for("boxes", 2, 0.029).because
     assert mechanism_for("boxes", 2, 0.03).mechanism == mechanism_for("boxes", 3, 0.029).mechanism == "multiscale"
     assert mechanism_for("ranges", 1, 0.029).mechanism == "multiscale"
 

@@ -61,19 +61,27 @@ def tables(cut: np.ndarray) -> tuple[RowTable, ...]:
 
 
 def published(
-    public: Path, quality: bool = True, period: str = "2026-03-02", release: str = "noisy", **facts: Any
+    public: Path,
+    quality: bool = True,
+    period: str = "2026-03-02",
+    release: str = "noisy",
+    axes: list[dict[str, Any]] = AXES,
+    **facts: Any,
 ) -> Release:
     cells = np.outer(COUNTED, [2 / 3, 1 / 3])
-    made = by_hand.estimate(AXES, cells, SCALE, off=0.0)
+    made = by_hand.estimate(axes, cells, SCALE, off=0.0)
     made = replace(made, quality=tables(CUT) if quality else ())
-    return by_hand.publish(public, made, AXES, release, period, **facts)
+    return by_hand.publish(public, made, axes, release, period, **facts)
 
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """In memory one publication without noise, and `many`: the same in a period of each number of rows cut."""
+    """In memory one publication without noise, `renamed` with another name of an axis, and `many`: the same in a period
+    of each number of rows cut.
+    """
     public = tmp_path_factory.mktemp("public")
     published(public)
+    published(public, release="renamed", axes=[AXES[0], {**AXES[1], "column": "days"}])
     published(public, release="many", period="p0")
     with duckdb.connect() as connection:
         create_tables(connection, Catalogue(public).publications(), macros=ASKED, described=False)
@@ -149,6 +157,12 @@ def test_a_share_along_the_axis_says_how_far_the_bound_moves_it(
     points, lower, upper = told(asked(catalogue, f"dph_share('noisy', {part}, {whole})")[0])
     assert points == pytest.approx(expected, abs=0.0051)
     assert lower < points < upper
+
+
+def test_an_axis_that_is_spelled_out_is_not_the_one_that_is_asked_for(catalogue: duckdb.DuckDBPyConnection) -> None:
+    """By its name, it stands before the axis whose rows cut are published."""
+    points, _, _ = told(asked(catalogue, "dph_share('renamed', {'readmitted': 'yes', 'days': [0, 100]})")[0])
+    assert points == pytest.approx(bias([0], [0, 1, 2]), abs=0.0051)
 
 
 @pytest.mark.parametrize(

@@ -487,6 +487,7 @@ def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str
         ({}, "dcat-ap", "about.json needs publisher, address"),
         ({"publisher": "Office", "address": "office.example"}, "dcat-ap", "about.json needs address"),
         ({k: v for k, v in ABOUT.items() if k != "access_body"}, "healthdcat-ap", "about.json needs access_body "),
+        ({**ABOUT, "contact": "the office"}, "healthdcat-ap", "needs contact "),
         ({**ABOUT, "legislation": "the law"}, "healthdcat-ap", "needs legislation "),
         ({**ABOUT, "legislation": "law@office.example"}, "healthdcat-ap", "needs legislation "),
         ({**ABOUT, "health_category": "a@b.example"}, "healthdcat-ap", "needs health_category "),

@@ -84,6 +84,12 @@ def test_a_rate_without_axes_is_that_of_all_people(store: Asked) -> None:
         release.rate([], pl.concat([everybody, everybody]))
 
 
+def test_a_population_of_nobody_is_refused(store: Asked) -> None:
+    nobody = pl.DataFrame({"population": [0]})
+    with pytest.raises(QuestionRefused, match="the population must be above 0 for all cells"):
+        store.releases["2026-03-02"].rate([], nobody)
+
+
 STANDARD = pl.DataFrame(
     [
         {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -166,6 +166,8 @@ def test_an_enclosure_of_exp_encloses_it_and_is_narrow(exponent: Fraction, preci
 
 @examples(150)
 @given(st.fractions(0, Fraction(1, 2), max_denominator=10**8), st.integers(1, 400))
+@example(Fraction(1, 2), 1)
+@example(Fraction(1, 2), 3)
 def test_an_enclosure_of_the_series_encloses_it(exponent: Fraction, precision: int) -> None:
     low, high = certified._series(exponent, precision)
     with localcontext(Context(prec=400)):

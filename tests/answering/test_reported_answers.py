@@ -206,6 +206,14 @@ def test_an_interval_is_that_of_the_law_at_the_estimate(town: Town) -> None:
     assert reach > 1.959964 * math.sqrt(variance)
 
 
+def test_a_count_below_zero_has_the_variance_of_zero_in_sql_too(town: Town) -> None:
+    for row in ask(town, "dph_box('r.town_age', {'age': [45, 60]})"):
+        made = town.made["age"][row["period"]].unbiased
+        assert isinstance(made, ReportedCells) and row["unbiased"] < 0
+        law, atoms = made.law, 4
+        assert row["noise_error"] == pytest.approx(math.sqrt(law.alpha * atoms - law.beta * atoms**2))
+
+
 def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Town) -> None:
     made = town.made["age"]["2026-03-30"].unbiased
     assert isinstance(made, ReportedCells)

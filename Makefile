@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
-# Slow tests wait for browsers, servers and processes of their own: one worker more than processors keeps these busy.
-ONE_MORE = PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+# Slow tests wait for browsers, servers and processes of their own: two workers more than processors keep these busy.
+TWO_MORE = PYTEST_XDIST_AUTO_NUM_WORKERS=$$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)')
 # Tests start many processes, each of which would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -27,7 +27,7 @@ test: $(READY)  ## tests that touch every promise, on as many processors as ther
 	$(PYTEST)
 
 test-all: test  ## those, then the slow ones and those with a browser, a server, a second engine or processes of Dagster's own
-	$(ONE_MORE) $(PYTEST) -m '(slow or outside) and not soak and not audit'
+	$(TWO_MORE) $(PYTEST) -m '(slow or outside) and not soak and not audit'
 
 slow-tests: $(READY)  ## which tests of the last `make test` took more than half a second of processor, and why they are kept
 	$(BIN)/python tests/processor_seconds.py

@@ -26,6 +26,7 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -44,7 +45,6 @@ from reached import First, Seen, Watch, chosen, function_at, read, seen_by
 
 PROJECT = Path(__file__).resolve().parents[2]
 TRIED, REACHED = PROJECT / ".soak" / "mutations.jsonl", PROJECT / ".soak" / "reached.json"
-COPIED = ("bundle", "dphist_pipeline", "sql", "tests", "docs", "dagster_project", "pyproject.toml")
 SECONDS, WATCHED_SECONDS = 120, 600  # of the processor
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
@@ -187,9 +187,13 @@ def take_copy(folder: str) -> None:
     Path(folder).chmod(0o755)
     copy = Path(folder, str(os.getpid()))
     copy.mkdir()
-    for name in COPIED:
+    listed = subprocess.run(("git", "ls-files", "-z"), cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    for name in {path.partition("/")[0] for path in listed.split("\0") if path}:
         whole = PROJECT / name
         shutil.copytree(whole, copy / name) if whole.is_dir() else shutil.copy2(whole, copy)
+    # Tests of the house ask Git which files there are.
+    for command in (("init", "--quiet"), ("add", "--all")):
+        subprocess.run(("git", *command), cwd=copy, check=True)
     _copy.append(copy)
 
 

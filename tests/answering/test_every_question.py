@@ -234,6 +234,16 @@ def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_pat
             assert_told(row, oracle.quantile("income", q, box), found)
 
 
+def test_a_quantile_of_two_bins_pays_for_the_one_edge_between_them(tmp_path: Path) -> None:
+    axes = [{"column": "stay", "edges": [0, 50, 100]}]
+    law = noise_law(by_hand.SCALE)
+    one_edge, two = (float(law.chernoff_reach(np.array([law.variance / 2]), missed)[0]) for missed in (0.05, 0.025))
+    balance = (one_edge + two) / 2
+    values = np.array([1000 + balance, 1000 - balance])
+    found = by_hand.publish(tmp_path, by_hand.estimate(axes, values, off=0), axes).quantile("stay", 0.5)
+    assert (found.ci_lower, found.ci_upper) == (0, 50)
+
+
 @pytest.mark.parametrize("box", mostly_soaked(BOXES, [3]), ids=str)
 def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for level in (0.5, 0.95, 0.999) if SOAKING else (0.5, 0.95):

@@ -23,7 +23,7 @@ from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.estimates.laws import LEVEL, normal_factor, report_reach
+from dphist_pipeline.estimates.laws import LEVEL, ReportLaw, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
@@ -212,6 +212,17 @@ def test_a_count_below_zero_has_the_variance_of_zero_in_sql_too(town: Town) -> N
         assert isinstance(made, ReportedCells) and row["unbiased"] < 0
         law, atoms = made.law, 4
         assert row["noise_error"] == pytest.approx(math.sqrt(law.alpha * atoms - law.beta * atoms**2))
+
+
+def test_cells_of_equal_variances_and_other_slopes_are_a_row_each(tmp_path: Path) -> None:
+    axes = [{"column": "age", "edges": [0, 18, 65]}]
+    made = reported.estimate(axes)
+    cells = ReportedCells(np.array([-5.0, -5.0]), np.array([1, 2]), ReportLaw(3.0, 1.0, 0.5, -0.25, 1.0))
+    release = reported.publish(tmp_path, Estimate(made.domain, made.values, made.charges, cells), axes)
+    rows = release.marginal(["age"]).to_dicts()
+    assert [row["noise_error"] for row in rows] == pytest.approx([math.sqrt(2)] * 2)
+    reaches = [float(report_reach(normal_factor(LEVEL), 2.0, slope, 1.0)) for slope in (0.25, 0.0)]
+    assert [row["ci_upper"] for row in rows] == pytest.approx([reach - 5 for reach in reaches])
 
 
 def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Town) -> None:

@@ -15,6 +15,7 @@ MARGINALS = EVERY + "marginals_are_the_same_in_sql_and_python_and_add_up"
 QUANTILES = (
     EVERY + "quantiles_are_the_same_in_sql_and_python",
     EVERY + "quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python",
+    EVERY + "a_quantile_of_two_bins_pays_for_the_one_edge_between_them",
 )
 BANDS = EVERY + "bands_and_whole_counts_are_the_same_in_sql_and_python"
 LINEAR = "answering/test_linear_answers.py::test_sql_files_and_estimates_answer_alike"

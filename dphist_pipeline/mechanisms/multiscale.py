@@ -16,8 +16,8 @@ Cost:     about a second for 4,096 cells, besides some 6 seconds for their weigh
           10^6, by `overlapping` up to a minute and 1.5 gigabytes.
 Bars:     on `unbiased_estimate`, the least squares estimate, and on every box of cells, as for `workload` or `boost`.
           The estimates have no interval: each box is drawn towards what its surroundings suggest, where the noise can
-          explain that. Estimates of a line, and by `overlapping`, may lie below 0. There the noisy total has no part in
-          the least squares estimate, so the interval of all cells is wider than the total is known.
+          explain that. Estimates of a line, and by `overlapping`, may lie below 0. By `overlapping` the noisy total has
+          no part in the least squares estimate, so the interval of all cells is wider than need be.
 """
 
 from __future__ import annotations

@@ -122,13 +122,13 @@ class Multiscale(Mechanism):
         from dphist_pipeline.solvers.trees import sums_posterior
         from dphist_pipeline.solvers.trees import workload_strategies as strategies
 
-        shape, total = counts.domain.shape, None
+        shape, of_sums, total = counts.domain.shape, budget, None
         weights = [strategies.weights_along(self.workload, size, strategies.total_along(len(shape))) for size in shape]
         if len(shape) > 1:
             of_all, of_sums = budget.split_for_noise(counts.sensitivity, total=TOTAL_SHARE, sums=1 - TOTAL_SHARE)
             drawn = counts.noisy_sums(np.zeros(shape, dtype=np.int64), of_all)
             total = float(drawn.values[0]), float(drawn.scale)
-        noisy = counts.noisy_weighted_sums(weights, of_sums if total is not None else budget)
+        noisy = counts.noisy_weighted_sums(weights, of_sums)
         unbiased = NestedCells.of_weighted_sums(noisy)
         whole, taken = [line.weights.astype(np.float64) for line in noisy.lines], [line.shared for line in noisy.lines]
         grid = sums_posterior.WeighedGrid.of(whole, taken, noisy.values, float(noisy.scale), unbiased.values, total)

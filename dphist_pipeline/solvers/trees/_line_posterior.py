@@ -60,6 +60,11 @@ class WeighedAxis:
     sums: Reals
     taken: Reals
 
+    def stretches(self, width: int) -> tuple[Numbers, Numbers]:
+        """Where whole stretches of so many positions begin and end; of an axis that is shorter, all of it."""
+        low = np.arange(0, max(1, self.own.size - width + 1), width)
+        return low, np.minimum(low + width, self.own.size)
+
     def variances(self, low: Numbers, middle: Numbers, high: Numbers) -> Reals:
         """Variance of estimates of [low, middle) less [middle, high), for each triple."""
         taken = np.pad(np.cumsum(self.taken, axis=1), ((0, 0), (1, 0)))
@@ -152,9 +157,7 @@ def moments_on_tree(
 
 def _deviation(weighed: Weighed, width: int) -> float:
     """Standard deviation of the least squares estimate of a stretch, the mean over all whole ones of a level."""
-    size = weighed.cells.size
-    low = np.arange(0, max(1, size - width + 1), width)
-    high = np.minimum(low + width, size)
+    low, high = weighed.axis.stretches(width)
     return math.sqrt(max(0.0, float(weighed.variances(low, high, high).mean())))
 
 
@@ -179,13 +182,12 @@ def stand_ins(chain: Sequence[Widths], cells: Reals, precisions: Sequence[float]
 
 
 def _precisions(weighed: Weighed, chain: list[Widths]) -> list[float]:
-    """Of each level, by the variances that least squares of the weighted sums has for differences of halves."""
+    """The p of each level follows from the variances that least squares has for differences of halves."""
     size = weighed.cells.size
     whole = float(weighed.variances(np.array([0]), np.array([size]), np.array([size]))[0])
     precisions = [size / whole]
     for (wide,), (width,) in pairwise(chain):
-        low = np.arange(0, max(1, size - wide + 1), wide)
-        high = np.minimum(low + wide, size)
+        low, high = weighed.axis.stretches(wide)
         precisions.append(1.0 / float((weighed.variances(low, low + width, high) / (high - low)).mean()))
     return precisions
 

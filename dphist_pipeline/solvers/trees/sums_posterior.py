@@ -106,7 +106,7 @@ class WeighedGrid:
         """Variance of the estimate of a box, the mean over all of some widths; and the mean of it by cells."""
         whole = by_cells = self.variance
         for axis, width in zip(self.axes, widths, strict=True):
-            low, high = _stretches(axis, width)
+            low, high = axis.stretches(width)
             variances = axis.variances(low, high, high)
             whole *= float(variances.mean())
             by_cells *= float((variances / (high - low)).mean())
@@ -116,16 +116,10 @@ class WeighedGrid:
         """Variance of the difference of the halves of a box by its cells, the mean over all."""
         by_cells = self.variance
         for axis, width, half in zip(self.axes, wide, narrow, strict=True):
-            low, high = _stretches(axis, width)
+            low, high = axis.stretches(width)
             middle = np.minimum(low + half, high)
             by_cells *= float((axis.variances(low, middle, high) / (high - low)).mean())
         return by_cells
-
-
-def _stretches(axis: WeighedAxis, width: int) -> tuple[Numbers, Numbers]:
-    """Where whole stretches of an axis begin and end; of one that is shorter, all of it."""
-    low = np.arange(0, max(1, axis.own.size - width + 1), width)
-    return low, np.minimum(low + width, axis.own.size)
 
 
 def weighted_means(grid: WeighedGrid) -> Reals:

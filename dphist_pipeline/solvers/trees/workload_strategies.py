@@ -21,7 +21,7 @@ Numbers = NDArray[np.int64]
 Range = tuple[int, int, float]  # first cell, the cell after the last, weight
 
 TOTAL = 256
-TOTALS_OF_GRIDS, TOTAL_OF_MANY_AXES = {1: TOTAL, 2: 64, 3: 32}, 16  # by the number of axes
+TOTALS_BY_AXES, TOTAL_OF_MANY_AXES = {1: TOTAL, 2: 64, 3: 32}, 16
 CELLS_A_SUM = 18
 MOST_NARROW = 128
 NARROW_FOR_A_WIDE = 15
@@ -71,7 +71,7 @@ def weights_along(
 
 def total_along(axes: int) -> int:
     """What the weights of a position add up to along each of some axes; the scale of the noise is their product."""
-    return TOTALS_OF_GRIDS.get(axes, TOTAL_OF_MANY_AXES)
+    return TOTALS_BY_AXES.get(axes, TOTAL_OF_MANY_AXES)
 
 
 def _gram_of(workload: str, cells: int, length: int, queries: tuple[Range, ...]) -> Gram:

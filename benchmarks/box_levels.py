@@ -1,11 +1,11 @@
-"""How near are boxes by `multiscale`, by each of its settings, to the best mechanism with a proved epsilon?
+"""How near are boxes by `adaptive_boxes` and `multiscale` to the best other mechanism with a proved epsilon?
 
 Mean squared errors of 2,000 random boxes and of 2,000 boxes with a corner at the first cell, for each grid and epsilon,
-over at least ten releases. Everybody is measured here: `geometric`, `boost`, `workload`, `adaptive_grid`, `multiscale`
-with each setting of `levels`, and HB; but of the four grids of DPBench, all but two settings are those of `ranges.py`,
-kept in docs/measured/ranges.json. Grids on which something was chosen are marked: the shares of `weighed` on those of
-DPBench, the share of the total of `overlapping` on those and on `SEEN`. Nothing was chosen on `UNSEEN`, nor were its
-errors known before.
+over at least ten releases. Everybody is measured here: `geometric`, `boost`, `workload`, `adaptive_grid`, HB, and those
+that are judged, `adaptive_boxes` and `multiscale` with each setting of `levels`; but of the four grids of DPBench, most
+are those of `ranges.py`, kept in docs/measured/ranges.json. Grids on which something was chosen are marked: the shares
+of `weighed` on those of DPBench, the share of the total of `overlapping` on those and on `SEEN`, the numbers of
+`adaptive_boxes` on all but `UNSEEN`. Nothing was chosen on `UNSEEN`, nor were its errors known before.
 The file is written after each case; what it holds is not measured again, and who is missing is added.
 
     python benchmarks/box_levels.py [--releases 10] [--to FILE] [--sets NAME …] [--epsilons E …]
@@ -30,7 +30,7 @@ from ranges import DATA, GRIDS, PROJECT, counted, workloads
 import dphist_pipeline as dph
 
 WEIGHED, OVERLAPPING = "multiscale, weighed", "multiscale, overlapping"
-SETTINGS = ("multiscale", WEIGHED, OVERLAPPING)
+JUDGED = ("multiscale", WEIGHED, OVERLAPPING, "adaptive_boxes")
 KEPT = PROJECT / "docs" / "measured" / "ranges.json"
 PROVED = ("geometric", "boost", "workload", "multiscale", "adaptive_grid", "dawa", "Identity", "HB")
 # File, and for each axis a column, where its bins begin, their width, and how many; what lies outside is not counted.
@@ -40,14 +40,22 @@ SEEN = {
     "baltimore_pay": ("salaries_baltimore_fy2017", ("annual_salary", 0, 1_000, 251), ("gross_pay", 0, 1_000, 245)),
     "nyc_pay": ("salaries_nyc_fy2016_subset", ("base_salary", 0, 1_000, 220), ("regular_gross_paid", 0, 1_000, 220)),
     "adult_age_hours": ("adult", ("age", 17, 1, 74), ("hours_per_week", 0, 1, 100)),
-}
-UNSEEN = {
     "adult_age_weight": ("adult", ("age", 17, 1, 74), ("fnlwgt", 0, 5_000, 100)),
     "france_hours": ("eurostat_lfs_france_50k", ("HWUSUAL", 0, 1, 80), ("HWACTUAL", 0, 1, 80)),
     "acs_wages_income": ("acs_pums_person_100k", ("wagp", 0, 1_000, 200), ("pincp", 0, 1_000, 200)),
     "taxi_fares": ("nyc_taxi_march_2019_sample", ("trip_distance", 0, 0.1, 200), ("fare_amount", 0, 0.5, 128)),
     "idaho_costs": ("pums_housing_idaho_2006", ("HINCP", 0, 1_000, 200), ("SMOCP", 0, 50, 100)),
     "acs_age_pension": ("acs_pums_person_100k", ("agep", 18, 1, 80), ("retp", 1, 250, 256)),
+}
+UNSEEN = {
+    "adult_weight_hours": ("adult", ("fnlwgt", 0, 5_000, 100), ("hours_per_week", 0, 1, 100)),
+    "california_age_income": ("pums_california_1000", ("age", 18, 1, 76), ("income", 0, 1_000, 200)),
+    "idaho_income_insurance": ("pums_housing_idaho_2006", ("HINCP", 0, 1_000, 200), ("INSP", 0, 25, 100)),
+    "nyc_overtime": ("salaries_nyc_fy2016_subset", ("ot_hours", 0, 5, 200), ("total_ot_paid", 0, 200, 250)),
+    "nyc_other_pay": ("salaries_nyc_fy2016_subset", ("base_salary", 0, 1_000, 220), ("total_other_pay", 0, 100, 200)),
+    "taxi_tips": ("nyc_taxi_march_2019_sample", ("tip_amount", 0, 0.1, 128), ("total_amount", 0, 0.5, 128)),
+    "acs_age_social": ("acs_pums_person_100k", ("agep", 18, 1, 80), ("ssp", 1, 250, 128)),
+    "acs_interest_pension": ("acs_pums_person_100k", ("intp", 1, 100, 100), ("retp", 1, 500, 100)),
 }
 EPSILONS = (0.1, 1.0)
 
@@ -75,12 +83,13 @@ def ours(counts: Values, mechanism: str, **settings: str) -> Release:
 
 def everybody_on(name: str, counts: Values) -> dict[str, Release]:
     """Who is measured on a grid: on those of DPBench, the others' errors are kept."""
-    settings = {who: ours(counts, "multiscale", levels=who.partition(", ")[2]) for who in SETTINGS[1:]}
+    found = {who: ours(counts, "multiscale", levels=who.partition(", ")[2]) for who in (WEIGHED, OVERLAPPING)}
+    found["adaptive_boxes"] = ours(counts, "adaptive_boxes")
     if name in GRIDS:
-        return settings
+        return found
     others = ("geometric", "boost", "workload", "adaptive_grid", "multiscale")
     hb: dict[str, Release] = {"HB": lambda epsilon: hierarchy(counts, epsilon)}
-    return settings | {other: ours(counts, other) for other in others} | hb
+    return found | {other: ours(counts, other) for other in others} | hb
 
 
 def kept(name: str, epsilon: float, workload: str) -> dict[str, tuple[float, float]]:
@@ -116,9 +125,9 @@ def measured(name: str, epsilon: float, releases: int, known: list[dict[str, Any
 
 
 def _row(name: str, counts: Values, epsilon: float, kind: str, found: dict[str, tuple[float, float]]) -> dict[str, Any]:
-    best = min((who for who in found if who not in SETTINGS), key=lambda who: found[who][0])
+    best = min((who for who in found if who not in JUDGED), key=lambda who: found[who][0])
     least, spread_of_best = found[best]
-    ratios = {who: found[who][0] / least for who in SETTINGS}
+    ratios = {who: found[who][0] / least for who in JUDGED}
     return {
         "set": name,
         "cells": counts.size,
@@ -129,8 +138,7 @@ def _row(name: str, counts: Values, epsilon: float, kind: str, found: dict[str, 
         "best": best,
         "ratios": ratios,
         "standard_errors_of_ratios": {
-            who: ratios[who] * float(np.hypot(found[who][1] / found[who][0], spread_of_best / least))
-            for who in SETTINGS
+            who: ratios[who] * float(np.hypot(found[who][1] / found[who][0], spread_of_best / least)) for who in JUDGED
         },
         "mse": {who: error for who, (error, _) in found.items()},
         "standard_errors": {who: error for who, (_, error) in found.items()},
@@ -153,7 +161,7 @@ def main() -> None:
     for name in chosen.sets:
         for epsilon in chosen.epsilons:
             known = [row for row in rows if (row["set"], row["epsilon"]) == (name, epsilon)]
-            if known and all(set(SETTINGS) <= set(row["mse"]) for row in known):
+            if known and all(set(JUDGED) <= set(row["mse"]) for row in known):
                 continue
             found = measured(name, epsilon, chosen.releases, known)
             rows = [row for row in rows if row not in known] + found

@@ -34,9 +34,8 @@ from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import Scales, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums, SharedNoise
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, name_of
-from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw, estimate_crossed_tables
+from dphist_pipeline.solvers.tables import crossed_levels, level_shares
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, estimate_tables_at_levels
-from dphist_pipeline.solvers.tables.level_shares import choose_level_shares, law_of_levels
 from dphist_pipeline.solvers.tables.marginal_estimates import MarginalLaw, estimate_tables
 from dphist_pipeline.solvers.tables.marginal_shares import Shares, choose_shares
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, wanted_tables
@@ -54,7 +53,7 @@ class Tables(Mechanism):
         """Refuses shares that are too small for noise."""
         shares = shares_for(family)
         if len(family.trees) > 1:
-            law = CrossedLaw(family.domain.shape, dict.fromkeys(shares.marginals, 1.0), family.trees)
+            law = crossed_levels.CrossedLaw(family.domain.shape, dict.fromkeys(shares.marginals, 1.0), family.trees)
             if (cells := law.largest_grid([frozenset(table) for table in family.tables])) > family.most_cells:
                 problem = f"is fitted on a grid of {cells:,} cells where levels of several axes meet, more than the"
                 raise DomainRefused(name_of(self), f"{problem} {family.most_cells:,} of `max_cells`; raise that")
@@ -92,11 +91,11 @@ def _shares(
     shape: tuple[int, ...], tables: tuple[Axes, ...], weights: tuple[float, ...], most: int, trees: tuple[Levels, ...]
 ) -> Shares:
     if trees:
-        return choose_level_shares(shape, tables, weights, most, trees)
+        return level_shares.choose_level_shares(shape, tables, weights, most, trees)
     return choose_shares(wanted_tables(shape, tables, weights, most))
 
 
-Known = MarginalLaw | LevelLaw | CrossedLaw
+Known = MarginalLaw | LevelLaw | crossed_levels.CrossedLaw
 
 
 def law_of(family: Family, variances: Mapping[Axes, float]) -> Known:
@@ -107,7 +106,7 @@ def law_of(family: Family, variances: Mapping[Axes, float]) -> Known:
     """
     if not family.trees:
         return MarginalLaw(family.domain.shape, variances)
-    return law_of_levels(family.domain.shape, variances, family.trees)
+    return level_shares.law_of_levels(family.domain.shape, variances, family.trees)
 
 
 def _family_of_grid(domain: Domain) -> Family:
@@ -157,8 +156,8 @@ def _estimates(
 ) -> FamilyEstimate:
     law = law_of(family, {axes: noise_law(scale).variance for axes, scale in scales.items()})
     tables = [frozenset(table) for table in family.tables]
-    if isinstance(law, CrossedLaw):
-        fitted = estimate_crossed_tables(law, noisy, tables)
+    if isinstance(law, crossed_levels.CrossedLaw):
+        fitted = crossed_levels.estimate_crossed_tables(law, noisy, tables)
     elif isinstance(law, LevelLaw):
         fitted = estimate_tables_at_levels(law, noisy, tables)
     else:
@@ -183,7 +182,7 @@ def _with_law(law: Known, drawn: Scales, table: Axes, values: NDArray[np.float64
     )
     largest = law.largest_weights(table)
     scale = Fraction(float((drawn.scale * largest).max())).limit_denominator(1 << 20)
-    if isinstance(law, CrossedLaw):
+    if isinstance(law, crossed_levels.CrossedLaw):
         tail = drawn.bound_of_variance(sum(law.covariance(table).values()), law.weights_in_cell(table))
     elif isinstance(law, LevelLaw):
         tail = drawn.bound_of_variance(float(law.variances_of_cells(table).max()), largest)

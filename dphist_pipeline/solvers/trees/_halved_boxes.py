@@ -100,11 +100,33 @@ class HalvedBoxes:
             evidence: of each level.
             scale: the least one of the noise.
         """
+        halves = [numbers_of_halves(cells.shape, chain, number) for number in range(len(chain) - 1)]
+        sums = [level.ravel() for level in box_sums(chain, cells)]
+        return cls.on(halves, sums, deviations, evidence, scale, cells)
+
+    @classmethod
+    def on(
+        cls,
+        halves: list[tuple[Numbers, Numbers]],
+        sums: Sequence[Reals],
+        deviations: Sequence[Reals | float],
+        evidence: Sequence[Evidence],
+        scale: float,
+        cells: Reals,
+    ) -> HalvedBoxes:
+        """A tree of boxes with windows around least squares estimates.
+
+        Args:
+            halves, cells: see the class; here a cell is a box of the last level, whatever it holds.
+            sums: least squares estimates of the boxes of each level, in records, one an entry.
+            deviations: their standard deviations, of a level or one for each box, in records.
+            evidence, scale: see `around`.
+        """
         step = float(max(1, int(scale / STEPS_A_SCALE)))
-        windows: list[tuple[Numbers, Numbers]] = []
-        for sums, deviation in zip(reversed(box_sums(chain, cells)), reversed(deviations), strict=True):
-            windows.insert(0, _window(sums.ravel(), DEVIATIONS * deviation + SCALES * scale, step))
-        halves = [_numbers_of_halves(cells.shape, chain, number) for number in range(len(chain) - 1)]
+        windows = [
+            _window(each, DEVIATIONS * deviation + SCALES * scale, step)
+            for each, deviation in zip(sums, deviations, strict=True)
+        ]
         for number in range(len(halves) - 1, -1, -1):
             windows[number] = _fitting(windows[number], windows[number + 1], halves[number])
         levels = []
@@ -268,7 +290,7 @@ def _halved_axis(chain: Sequence[Widths], number: int) -> int:
     )
 
 
-def _numbers_of_halves(shape: Sequence[int], chain: Sequence[Widths], number: int) -> tuple[Numbers, Numbers]:
+def numbers_of_halves(shape: Sequence[int], chain: Sequence[Widths], number: int) -> tuple[Numbers, Numbers]:
     """The numbers of the halves of each box of a level; -1 for a half that holds no cell."""
     grids = [
         tuple(-(-size // width) for size, width in zip(shape, chain[level], strict=True))
@@ -284,7 +306,7 @@ def _numbers_of_halves(shape: Sequence[int], chain: Sequence[Widths], number: in
     return left.ravel(), right.ravel()
 
 
-def _window(sums: Reals, reach: float, step: float) -> tuple[Numbers, Numbers]:
+def _window(sums: Reals, reach: Reals | float, step: float) -> tuple[Numbers, Numbers]:
     """The first and the last count of each box's window, in steps."""
     low = np.maximum(0.0, np.floor((sums - reach) / step)).astype(np.int64)
     high = np.maximum(np.maximum(low, 2), np.ceil((sums + reach) / step).astype(np.int64))

@@ -8,7 +8,7 @@ Paper:    ours. That a box is cut by its own noisy count is Qardaji, Yang, Li. I
           every last box given all draws is spread evenly over its cells.
 Privacy:  a 32nd of epsilon on `noisy_sums` of all cells as one group, the rest in thirds on `noisy_sums` of the boxes
           of three grids. Grids and means read noisy sums alone.
-Domain:   any number of axes, ordered. It pays for boxes where cells hold few records: on average fewer than some 0.4,
+Domain:   any number of axes, ordered. It pays for boxes where cells hold few records: on average fewer than some 0.3,
           times epsilon over the sensitivity. Where they hold more, `multiscale` with `levels: overlapping` is nearer.
 Cost:     about a second for 65,000 cells; 3 to 25 seconds and 1.5 gigabytes for 10^6.
 Bars:     none for cells; sums of whole boxes have those of the fewest draws that make them up. Whether a sum is told

@@ -360,8 +360,7 @@ class _Interview:
             return self._mechanism(serving[0].written)
 
         yield from self._ask(Question(texts.SERVES, texts.WHY_SERVES, "cells"), read)
-        self.serving = serving[0]
-        self.remarks.append(f"Mechanism: `{self.serving.written}`. {self.serving.because}.")
+        self._served_by(serving[0])
 
     def ask_cap(self) -> Talk:
         if self.answers["privacy_unit"] == EVERY_ROW:
@@ -414,15 +413,18 @@ class _Interview:
         spec = self._spec({})
         assert spec.quality is not None
         rows_needed, bought = rows_for_quality(spec), [True]
+        guessed: list[int] = []
 
         def read(answer: str) -> Answers:
+            guessed.clear()
             if answer == UNKNOWN:
                 # An outcome was named to be told of; `check` says from how many rows on it is.
                 bought[:] = [bool(spec.quality and spec.quality.by)]
             elif not answer.isascii() or not answer.isdigit() or len(answer) > LONGEST_ROWS:
                 raise ValueError(f"is a whole number, or `{UNKNOWN}`")
             else:
-                bought[:] = [not small_share(spec, int(answer), per, expected=True)]
+                guessed.append(int(answer))
+                bought[:] = [not small_share(spec, guessed[0], per, expected=True)]
             return {}
 
         yield from self._ask(
@@ -431,6 +433,24 @@ class _Interview:
         if not bought[0]:
             del self.answers["quality"]
             self.remarks.append(texts.without_quality(rows_needed or 0, per))
+        if guessed:
+            self._serve_guessed(guessed[0])
+
+    def _serve_guessed(self, rows: int) -> None:
+        """Where a rule named the mechanism, it does so again, now that a number of rows is guessed."""
+        if self.serving is None:
+            return
+        spec = self._spec({})
+        known = float(rows * spec.epsilon / spec.sensitivity / spec.domain.cells)
+        serving = mechanism_for(self.serving.serves, len(spec.domain.shape), known)
+        if serving.written != self.serving.written:
+            self.answers.pop("settings", None)
+            self.answers |= self._mechanism(serving.written)
+            self._served_by(serving)
+
+    def _served_by(self, serving: Serving) -> None:
+        self.serving = serving
+        self.remarks.append(f"Mechanism: `{serving.written}`. {serving.because}.")
 
     def ask_spellings(self) -> Talk:
         for place, axis in enumerate(self._axes):

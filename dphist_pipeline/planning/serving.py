@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Serves = Literal["cells", "ranges", "boxes", "prefixes", "tables"]
-FEW_RECORDS = 0.03
+FEW_RECORDS = 0.3
 _READ_OFF = "Read sums off `estimate`, which has no interval; intervals are those of unbiased sums, and wider"
 
 
@@ -55,12 +55,12 @@ def mechanism_for(serves: Serves, axes: int | None = None, known: float | None =
 
 
 def _for_grids(serves: Serves, axes: int | None, known: float | None) -> Serving:
+    few = f"records, times epsilon over the sensitivity, are fewer than {10 * FEW_RECORDS:g} tenths of the cells"
     if axes == 2 and known is not None and known < FEW_RECORDS:
-        few = f"records, times epsilon over the sensitivity, are fewer than {100 * FEW_RECORDS:g} % of the cells"
-        return Serving(serves, "adaptive_grid", f"It errs least on public counts where {few}, as you guess here")
-    because = (
-        "Of sums over several axes it errs least on most public counts. Up to five times nearer was `adaptive_grid` "
-        "where records, times epsilon over the sensitivity, were fewer than a tenth of the cells of two axes, and up "
-        "to twice elsewhere: `dphist compare` tells of counts like yours"
-    )
+        because = f"Of sums over two axes it errs least on most public counts where {few}, as you guess here"
+        bars = "Read sums off `estimate`, which has no interval; only sums of whole boxes that it measured have one"
+        return Serving(serves, "adaptive_boxes", f"{because}. {bars}")
+    because = "Of sums over several axes it errs least on most public counts"
+    if axes in (2, None):
+        because += f"; but on two axes of which {few}, `adaptive_boxes` was up to ten times nearer"
     return Serving(serves, "multiscale", f"{because}. {_READ_OFF}", (("levels", "overlapping"),))

@@ -376,6 +376,18 @@ def test_what_shall_be_served_names_the_mechanism_unless_an_option_does() -> Non
         asked(ANSWERS[:8], mechanism="noise_first")
 
 
+@pytest.mark.parametrize(("rows", "written"), [("20", "adaptive_boxes"), ("1000000", "multiscale"), ("", "multiscale")])
+def test_a_guess_of_few_rows_names_another_mechanism_for_boxes(rows: str, written: str) -> None:
+    answers = [*ANSWERS[:8], "boxes", *ANSWERS[9:]]
+    _, questions = asked([*answers, rows, "exact"], last=False)
+    told = [one for question in questions for one in question.remarks if one.startswith("Mechanism: ")]
+    assert told[0].startswith("Mechanism: `multiscale:levels=overlapping`.") and f"Mechanism: `{written}" in told[-1]
+    assert len(told) == (2 if written == "adaptive_boxes" else 1)
+    decided, _ = asked(answers, About_how_many_rows=rows)
+    assert decided is not None and decided.spec.mechanism == written
+    assert f"# To serve boxes: `{written}" in decided.text
+
+
 def test_a_likely_outcome_is_the_default_and_buys_how_far_its_shares_move() -> None:
     decided, questions = asked([*ANSWERS[:6], "yes, no", "", *ANSWERS[8:]], LOANS.replace("kind", "readmitted"))
     assert questions[7].default == "readmitted" and decided is not None and decided.spec.quality is not None

@@ -29,10 +29,12 @@ def test_the_rule_follows_what_was_measured(serves: Serves, axes: int | None, wr
 
 
 def test_a_guess_of_few_records_names_another_for_two_axes() -> None:
-    assert mechanism_for("boxes", 2, 0.029).written == "adaptive_grid"
-    assert "than 3 % of the cells" in mechanism_for("boxes", 2, 0.029).because
-    assert mechanism_for("boxes", 2, 0.03).mechanism == mechanism_for("boxes", 3, 0.029).mechanism == "multiscale"
-    assert mechanism_for("ranges", 1, 0.029).mechanism == "multiscale"
+    assert mechanism_for("boxes", 2, 0.29).written == mechanism_for("prefixes", 2, 0.29).written == "adaptive_boxes"
+    assert "fewer than 3 tenths of the cells, as you guess" in mechanism_for("boxes", 2, 0.29).because
+    assert mechanism_for("boxes", 2, 0.3).written == "multiscale:levels=overlapping"
+    assert "fewer than 3 tenths of the cells, `adaptive_boxes`" in mechanism_for("boxes", 2, 0.3).because
+    assert mechanism_for("boxes", 3, 0.29) == mechanism_for("boxes", 3)
+    assert mechanism_for("ranges", 1, 0.29).mechanism == "multiscale"
 
 
 @pytest.mark.parametrize(("serves", "name"), [("cells", "adaptive"), ("ranges", "multiscale"), ("tables", "tables")])
@@ -58,8 +60,8 @@ def test_a_forecast_says_first_which_mechanism_the_rule_names(office: Office) ->
     lines = [{"column": name, "start": 0, "stop": 100, "width": 5} for name in ("age", "weight")]
     office.write_spec(axes=lines, mechanism="geometric", epsilon="0.5", max_rows_per_unit=2)
     words = ("forecast", "spec.yaml", "--serves", "boxes", "--mechanism", "geometric", "--records")
-    # 400 cells, sensitivity 2: 48 records times 1/4 are 3 % of them.
-    for records, name in (("47", "adaptive_grid"), ("48", "multiscale:levels=overlapping")):
+    # 400 cells, sensitivity 2: 480 records times 1/4 are three tenths of them.
+    for records, name in (("479", "adaptive_boxes"), ("480", "multiscale:levels=overlapping")):
         assert office.run(*words, records).out.startswith(f"To serve boxes: `{name}` (the spec has `geometric`).")
     refused = office.run("forecast", "spec.yaml", "--serves", "tables")
     assert refused.code == 2 and "no `tables:`" in refused.err

@@ -247,7 +247,7 @@ def same_draws() -> str:
 
 
 def box_levels() -> str:
-    """Errors of boxes by `multiscale` with each setting of `levels`, by the best other of a proved epsilon."""
+    """Errors of boxes by `adaptive_boxes` and each `levels` of `multiscale`, by the best other of a proved epsilon."""
     lines = []
     for row in sorted(json.loads((MEASURED / "box_levels.json").read_text(encoding="utf-8")), key=_by_epsilon):
         ratios, spreads = row["ratios"], row["standard_errors_of_ratios"]
@@ -255,8 +255,8 @@ def box_levels() -> str:
         name = row["set"] + (" *" if row["chosen_on"] else "")
         known = f"{row['records'] * row['epsilon'] / row['cells']:.2g}"
         lines.append([name, f"{row['epsilon']:g}", known, row["workload"], f"`{row['best']}`", *shown])
-    settings = (f"`{name}` by it" for name in ("overlapping", "weighed", "equal"))
-    return table(("set", "ε", "N·ε/cells", "questions", "best other", *settings), lines)
+    judged = (f"`{name}` by it" for name in ("adaptive_boxes", "overlapping", "weighed", "equal"))
+    return table(("set", "ε", "N·ε/cells", "questions", "best other", *judged), lines)
 
 
 def _by_epsilon(row: dict[str, Any]) -> tuple[str, float, bool]:

@@ -120,6 +120,27 @@ ARITHMETIC = (
         ),
     ),
     Part(
+        "dphist_pipeline/mechanisms/adaptive_boxes.py",
+        ("mechanisms/test_adaptive_boxes.py",),
+        (
+            Mutation("third = (1 - TOTAL_SHARE) / 3", "third = (1 - TOTAL_SHARE) / 4", "epsilon is left over"),
+            Mutation("noisy / (most * scale)", "noisy / most", "boxes are cut by the scale of the noise"),
+            Mutation("float(total.values[0]) * rate /", "float(total.values[0]) /", "the first grid heeds epsilon"),
+            Mutation("NestedSums.of_levels(levels, parents[1:])", "levels[-1]", "larger boxes have sums of their own"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/solvers/trees/refined_boxes.py",
+        ("solvers/test_refined_boxes.py",),
+        (
+            Mutation("np.minimum(times, len(self", "np.maximum(times, len(self", "boxes are cut as often as is asked"),
+            Mutation("(left_over - 1)[held]", "(left_over - 1)[held] * 0", "boxes are halved more than once"),
+            Mutation("first[pair] + 1] = right[pair]", "first[pair]] = right[pair]", "the second half is the right"),
+            Mutation("Evidence(noisy, np.full(noisy.size, scale))]", "NOTHING]", "every draw is evidence"),
+            Mutation("Evidence(noisy, np.array([scale])), *", "NOTHING, *", "the total is evidence"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/mechanisms/workload.py",
         (
             "system/test_query_files.py::test_queries_outside_of_a_grid_are_refused",

@@ -237,12 +237,12 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     ),
     "a query that makes its own units": (
         "one unit moves counts",
-        98,
+        103,
         lambda: patch.object(_row_queries, "_check_unit", lambda items, unit: None),
     ),
     "queries that need no decision": (
         "one unit moves counts",
-        98,
+        103,
         lambda: patch.object(plans, "_query_of", lambda spec: {}),
     ),
     "sources that need no decision": (
@@ -264,7 +264,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     ),
     "a refusal of few records": (
         "in an office with a handful of records",
-        61,
+        42,
         lambda: patch.object(ingest, "stage_rows", few_refused),
     ),
     "a quality table that sees more rows": (

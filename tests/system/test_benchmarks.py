@@ -185,7 +185,7 @@ def test_the_benchmark_of_levels_compares_all_settings_with_the_rest(tmp_path, m
     ]
     for row in found:
         assert row["best"] in {"geometric", "boost", "workload", "adaptive_grid", "HB"}
-        assert len(row["ratios"]) == 3
+        assert len(row["ratios"]) == 4
         assert all(ratio == row["mse"][who] / row["mse"][row["best"]] > 0 for who, ratio in row["ratios"].items())
     kept = (tmp_path / "levels.json").read_text(encoding="utf-8")
     assert reported("box_levels.py", tmp_path / "levels.json", *asked) == found

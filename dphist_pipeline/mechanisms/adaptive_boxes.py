@@ -54,16 +54,15 @@ class AdaptiveBoxes(Mechanism):
         total = counts.noisy_sums(np.zeros(shape, dtype=np.int64), of_total)
         parts = max(FEWEST_BOXES, float(total.values[0]) * rate / RECORDS_A_BOX)
         boxes = refined_boxes.RefinedBoxes.of_total(shape, total.values, float(total.scale), parts)
-        levels, parents = [], []
+        levels = []
         for stage, most in zip(stages, (*KEPT_WHOLE, None), strict=True):
-            parents.append(boxes.parents)
-            drawn = counts.noisy_sums(boxes.groups, stage)
+            groups = boxes.groups
+            drawn = counts.noisy_sums(groups, stage)
             levels.append(drawn)
             boxes = boxes.measured(drawn.values, float(drawn.scale))
             if most is not None:
                 boxes = boxes.cut(_halvings(drawn.values, float(drawn.scale), most))
-        groups = boxes.groups
-        sums = NestedSums.of_levels(levels, parents[1:])
+        sums = NestedSums.of_levels(levels, [draw.parents for draw in boxes.draws[2:]])
         evenly = (boxes.means() / drawn.sizes)[groups]
         return Estimate(counts.domain, evenly, budget.charges, groups=groups, sums=sums)
 

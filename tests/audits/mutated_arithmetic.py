@@ -126,7 +126,11 @@ ARITHMETIC = (
             Mutation("third = (1 - TOTAL_SHARE) / 3", "third = (1 - TOTAL_SHARE) / 4", "epsilon is left over"),
             Mutation("noisy / (most * scale)", "noisy / most", "boxes are cut by the scale of the noise"),
             Mutation("float(total.values[0]) * rate /", "float(total.values[0]) /", "the first grid heeds epsilon"),
-            Mutation("NestedSums.of_levels(levels, parents[1:])", "levels[-1]", "larger boxes have sums of their own"),
+            Mutation(
+                "NestedSums.of_levels(levels, [draw.parents for draw in boxes.draws[2:]])",
+                "levels[-1]",
+                "larger boxes have sums of their own",
+            ),
         ),
     ),
     Part(

@@ -80,7 +80,7 @@ def test_every_number_of_axes_is_served(shape: tuple[int, ...]) -> None:
 
 
 def test_boxes_that_are_told_rarely_have_intervals_that_hold_as_often() -> None:
-    """Of an empty box of the first grid a part is told by itself only where the box's own draw was far too large."""
+    """A part of an empty box is told by itself only where the draw of that box was far too large."""
     told, missed = 0, 0
     for _ in range(RELEASES):
         made = released(np.zeros((64, 64), dtype=np.int64))

@@ -258,6 +258,25 @@ def learned_weights(pieces: Sequence[HalvedBoxes], tables: Reals) -> Reals:
     return weights
 
 
+def learned_means(boxes: HalvedBoxes, pieces: Sequence[HalvedBoxes], moments: list[Reals] | None = None) -> Reals:
+    """The mean count of every cell given all evidence, in records, in C order, by laws that are learned from it.
+
+    Where no count fits, the least squares estimate, at least 0.
+
+    Args:
+        pieces: of the boxes, or all of them, from which the laws are learned.
+        moments: is filled, unless left out, with means and variances of the boxes of each level, in steps, shape
+            (boxes, 2); NaN where no count fits.
+    """
+    tables = kernels.law_tables(boxes.step)
+    weights = learned_weights(pieces, tables)
+    of_cells, _, _ = boxes.passes(kernels.mixed_table(tables, weights), weights, False, moments)
+    if moments is not None:
+        moments.append(of_cells)
+    means = of_cells[:, 0] * boxes.step
+    return np.where(np.isnan(means), np.maximum(boxes.cells.ravel(), 0.0), means)
+
+
 def _moments(level: _Level, below: Singles, rest: Singles) -> Reals:
     """Means and variances of the boxes of a level, in steps; NaN where no count fits."""
     starts, box = level.starts[:-1], np.repeat(np.arange(level.low.size), np.diff(level.starts))

@@ -33,8 +33,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.trees import _split_kernels as kernels
-from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, Evidence, HalvedBoxes, box_sums, learned_weights
+from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, Evidence, HalvedBoxes, box_sums, learned_means
 from dphist_pipeline.solvers.trees.regular_tree import Widths
 
 Reals = NDArray[np.float64]
@@ -141,16 +140,12 @@ def moments_on_tree(
     Returns:
         Mean counts of the cells in C order; variances of the boxes of each level; the least that a variance can be.
     """
-    tables = kernels.law_tables(boxes.step)
-    weights = learned_weights(pieces, tables)
     moments: list[Reals] = []
-    of_cells, _, _ = boxes.passes(kernels.mixed_table(tables, weights), weights, False, moments)
-    means = of_cells[:, 0] * boxes.step
-    means = np.where(np.isnan(means), np.maximum(boxes.cells.ravel(), 0.0), means)
+    means = learned_means(boxes, pieces, moments)
     least = (FLOOR * boxes.step) ** 2
     spread = [
         np.maximum(least, np.where(np.isnan(level[:, 1]), deviation**2, level[:, 1] * boxes.step**2))
-        for level, deviation in zip([*moments, of_cells], deviations, strict=True)
+        for level, deviation in zip(moments, deviations, strict=True)
     ]
     return means, spread, least
 

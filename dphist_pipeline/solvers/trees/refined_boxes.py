@@ -22,12 +22,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.trees import _split_kernels as kernels
 from dphist_pipeline.solvers.trees._halved_boxes import (
     NOTHING,
     Evidence,
     HalvedBoxes,
-    learned_weights,
+    learned_means,
     numbers_of_halves,
 )
 from dphist_pipeline.solvers.trees.regular_tree import RegularTree, halving_tree
@@ -151,11 +150,7 @@ class RefinedBoxes:
     def means(self) -> Reals:
         """The mean count of every box given all draws, the last of which is of these boxes; shape (boxes,)."""
         boxes = self._with_windows()
-        tables = kernels.law_tables(boxes.step)
-        weights = learned_weights(boxes.pieces(LEARNED_ON), tables)
-        moments, _, _ = boxes.passes(kernels.mixed_table(tables, weights), weights, False)
-        means = moments[:, 0] * boxes.step
-        return np.where(np.isnan(means), np.maximum(boxes.cells, 0.0), means)
+        return learned_means(boxes, boxes.pieces(LEARNED_ON))
 
     def _with_windows(self) -> HalvedBoxes:
         """All boxes with windows around least squares estimates."""

@@ -27,8 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers.trees import _split_kernels as kernels
-from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, Evidence, HalvedBoxes, learned_weights
+from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, Evidence, HalvedBoxes, learned_means
 from dphist_pipeline.solvers.trees.regular_tree import RegularTree, Widths, covariance
 from dphist_pipeline.solvers.trees.tree_consistency import consistent_cells
 
@@ -48,11 +47,7 @@ def split_means(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[floa
     whole = _halved(tree, noisy, scales)
     if whole.cells.size == 1:
         return np.maximum(whole.cells, 0.0)
-    tables = kernels.law_tables(whole.step)
-    weights = learned_weights(_pieces(tree, noisy, scales, whole), tables)
-    means, _, _ = whole.passes(kernels.mixed_table(tables, weights), weights, False)
-    means = means[:, 0].reshape(tree.shape) * whole.step
-    return np.where(np.isnan(means), np.maximum(whole.cells, 0.0), means)
+    return learned_means(whole, _pieces(tree, noisy, scales, whole)).reshape(tree.shape)
 
 
 def _halved(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) -> HalvedBoxes:

@@ -521,7 +521,7 @@ ANSWERS = (
             Mutation(
                 "    if problems := faults(public):", "    if problems := []:", "a field with a wrong name says nothing"
             ),
-            Mutation("link_of(text) if name in _LINKS else text", "text", "a law without an address"),
+            Mutation("link_of(text) if name in _LINKS else text", "text", "a contact whose address is no link"),
         ),
     ),
 )

@@ -21,7 +21,7 @@ from dphist_pipeline.estimates.answers import Answer, Basis
 from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums, ReportedCells, Unbiased, exact_sum
-from dphist_pipeline.estimates.notes import CUT, CUTS_GROUP, NO_INTERVAL, note_of
+from dphist_pipeline.estimates.notes import CUT, CUT_COVERED, CUTS_GROUP, NO_INTERVAL, note_of
 from dphist_pipeline.estimates.row_quality import RowTable
 
 Positions = Sequence[NDArray[np.int64]]
@@ -195,12 +195,13 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     outer = _interval_of(estimate, around)
     inner = _interval_of(estimate, within) if cut else outer
     if outer is None or inner is None:
-        note = note or (NO_INTERVAL if estimate.sums is None else CUTS_GROUP)
+        why = NO_INTERVAL if estimate.sums is None else CUTS_GROUP
+        note = f"{note}; {why}" if note else why
         return Answer(total, math.nan, math.nan, math.nan, "noise_only", number, note=note)
     middle = outer.unbiased
     if cut:
         middle = math.nan if unbiased is None else _sum(unbiased.values, around, weights)
-    note = note or note_of(total, outer.lower, outer.upper)
+    note = note + CUT_COVERED if note else note_of(total, outer.lower, outer.upper)
     return Answer(total, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
 
 

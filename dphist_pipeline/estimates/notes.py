@@ -40,7 +40,8 @@ COUNT_IS = "the count is "
 CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
 UNSEEN = marked("rows beyond these are not seen, and the 95 % is of noise alone")
-CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly, the interval holds however they lie"
+CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly"
+CUT_COVERED = ", the interval holds however they lie"
 RANKS_TOGETHER = "all intervals of counts and of ranks hold together with 95 %"
 MISSING_DAY = " day between them is in no published period"
 MISSING_DAYS = " days between them are in no published period"

@@ -282,6 +282,16 @@ def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
     assert facts(store, "none")["ci_lower"] is None
 
 
+@pytest.mark.parametrize("where", ["state = 'A'", "age < 20"])
+def test_a_sum_without_an_interval_is_told_with_the_reason_alone(store: Store, where: str) -> None:
+    # The second one cuts bins, of which it is said where an interval is that it holds however their rows lie.
+    told = " ".join(answered(store, "none", "--where", where).stdout.split())
+    assert NO_INTERVAL in told
+    assert "interval of" not in told
+    assert "holds" not in told
+    assert "Reliability" not in told
+
+
 def test_an_unknown_axis_is_refused_with_the_right_names(store: Store) -> None:
     refused = answered(store, "tree", "--by", "stat")
     assert refused.exit_code == 1

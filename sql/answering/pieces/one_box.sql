@@ -11,6 +11,11 @@
 {% set cut_note -%}
     {% set before, after = notes.CUT.split('{axes}') -%}
     WHEN barred.cut_axes IS NOT NULL THEN {{ before | literal }} || barred.cut_axes || {{ after | literal }}
+            || CASE
+                WHEN barred.ci_lower IS NOT NULL THEN {{ notes.CUT_COVERED | literal }}
+                WHEN barred.has_sums THEN {{ ('; ' ~ notes.CUTS_GROUP) | literal }}
+                ELSE {{ ('; ' ~ notes.NO_INTERVAL) | literal }}
+            END
             || coalesce('; did you mean ' || barred.meant || '?', '')
         {% endset -%}
 {% set judged_error -%}

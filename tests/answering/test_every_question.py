@@ -177,6 +177,19 @@ def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: l
         assert sum(row["estimate"] for row in mine) == pytest.approx(whole.estimate)
 
 
+# One period has no interval; these three ask of others.
+@pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"dph_compare", "dph_over", "dph_distances", "dph_quality"}))
+def test_nothing_is_said_of_an_interval_where_there_is_none(store: Asked, question: str) -> None:
+    asked = f"SELECT told FROM r.{QUESTIONS[question].format('r.')} AS told"
+    with attached(store.catalogue) as connection:
+        rows = [told for (told,) in connection.execute(asked).fetchall()]
+    # `capped` says that neither estimate nor interval covers what the bound cut.
+    bare = [row | {"capped": None} for row in rows if row.get("ci_lower", 0.0) is None]
+    said = [text for row in bare for text in row.values() if isinstance(text, str) and "interval" in text]
+    assert [text for text in said if not text.startswith("no interval")] == []
+    assert bare or question == "dph_whole"
+
+
 def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
     for release in (store.releases[period] for period in TOLD[1:2]):
         for row in release.marginal(["state", "age"], {"region": ["S", None]}).to_dicts()[:: 1 if SOAKING else 3]:

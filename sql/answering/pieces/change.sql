@@ -13,6 +13,7 @@ barred.first_estimate,
     CASE
         WHEN {{ same_records | default('false') }} THEN {{ notes.CHANCE_SAME | literal }}
             || {% if same_records is defined %}{% include 'pieces/why_revised.sql' %}{% else %}''{% endif %}
+        WHEN barred.half_width IS NULL THEN NULL
         WHEN {{ asked }} THEN {{ notes.CHANCE_WITHIN | literal }}
         ELSE {{ chance_outside }}
     END AS chance

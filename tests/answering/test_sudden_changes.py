@@ -249,7 +249,7 @@ def test_three_years_of_weeks_ring_at_most_once_a_year() -> None:
 
 @pytest.mark.many_examples
 def test_many_years_of_weeks_ring_at_most_once_a_year_in_the_mean() -> None:
-    years = 200 if SOAKING else 20
+    years = 200 if SOAKING else 10
     without, with_one = np.array([Year(generator(number)).false_alarms() for number in range(years)]).T
     print(f"false alarms a year: {without.mean():.3f} (most {without.max()}), {with_one.mean():.3f} with a year before")
     assert with_one.mean() <= without.mean() <= 1

@@ -12,8 +12,9 @@ import dphist_pipeline as dph
 from dphist_pipeline.estimates.noisy import NestedSums
 from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms.adaptive_boxes import _halvings
+from examples import SOAKING
 
-RELEASES = 400
+RELEASES = 400 if SOAKING else 200
 
 
 def released(counts: np.ndarray, epsilon: str = "1", sensitivity: int = 1) -> dph.Estimate:

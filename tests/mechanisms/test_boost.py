@@ -82,7 +82,7 @@ def test_ranges_of_medcost_over_500_cells_carry_less_noise_than_noisy_cells():
 CASES = [((64,), 4), ((11,), 2), ((200,), "auto"), ((6, 5), 2)]
 
 
-@pytest.mark.parametrize(("shape", "branching"), mostly_soaked(CASES, [0, 3]), ids=str)
+@pytest.mark.parametrize(("shape", "branching"), mostly_soaked(CASES, [3]), ids=str)
 def test_releases_vary_as_their_covariance_says(shape, branching):
     """Of a cell and of three boxes, within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""
     exact = np.arange(math.prod(shape)).reshape(shape)

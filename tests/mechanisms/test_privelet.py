@@ -19,6 +19,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyContrasts
 from dphist_pipeline.mechanisms.privelet import Privelet
 from dphist_pipeline.solvers.trees.haar import inverse_haar
 from dphist_pipeline.solvers.trees.regular_tree import branching_tree, covariance, mean_variance
+from examples import mostly_soaked
 
 AS_BEFORE = "dcf3c2e26a544b1439ba3bc070488c5cda5009336b30f2341a1a765b5fe3f53e"
 
@@ -89,7 +90,7 @@ def test_a_line_is_released_as_before_it_served_cubes(monkeypatch):
     assert hashlib.sha256(repr(told).encode()).hexdigest() == AS_BEFORE
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (5, 6)])
+@pytest.mark.parametrize("shape", mostly_soaked([((8, 8),), ((5, 6),)], [1]))
 def test_releases_of_a_square_vary_as_their_covariance_says(shape):
     """Within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""
     exact, runs = np.arange(math.prod(shape)).reshape(shape) ** 2, 2500
@@ -104,7 +105,7 @@ def test_releases_of_a_square_vary_as_their_covariance_says(shape):
     assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
 
 
-@pytest.mark.parametrize("size", [64, 50])
+@pytest.mark.parametrize("size", mostly_soaked([64, 50], [1]))
 def test_releases_vary_as_their_covariance_says_and_intervals_hold(size):
     """Within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""
     exact, runs = np.arange(size) ** 2, 2500

@@ -261,7 +261,7 @@ ATOMS = np.array([1, 2, 1, 3, 1, 1, 2, 1])
 
 
 @pytest.mark.parametrize("share", mostly_soaked([0.05, 0.4, 0.9], [1]))
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", mostly_soaked(ENCODINGS, [0, 1]))
 def test_intervals_hold_where_contributors_take_part_by_chance(encoding: Encoding, share: float) -> None:
     runs = RUNS
     for epsilon, scale in itertools.product((1, 4, 12), (1, 40)):
@@ -277,7 +277,7 @@ def test_intervals_hold_where_contributors_take_part_by_chance(encoding: Encodin
                     assert refused(int((off <= NARROW * reach).sum()), runs, float(level))
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", mostly_soaked(ENCODINGS, [0, 1]))
 def test_shares_and_changes_of_reports_are_held_as_often_as_promised(encoding: Encoding) -> None:
     runs, domain = RUNS, Domain.from_shape(COUNTS.shape)
     for epsilon, share in ((1.5, 1.0), (9.0, 0.3)):
@@ -299,7 +299,7 @@ def test_shares_and_changes_of_reports_are_held_as_often_as_promised(encoding: E
         assert refused(narrow, runs, 0.95)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", mostly_soaked(ENCODINGS, [0, 1]))
 def test_a_quantile_of_reports_that_lies_at_an_edge_is_held_as_often_as_promised(encoding: Encoding) -> None:
     counts, atoms, runs = np.full(8, 400), np.ones(8, dtype=np.int64), RUNS // 2
     domain = Domain.from_shape(counts.shape)

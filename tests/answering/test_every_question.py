@@ -177,7 +177,7 @@ def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: l
         assert sum(row["estimate"] for row in mine) == pytest.approx(whole.estimate)
 
 
-# One period has no interval; these three ask of others.
+# One period has no interval; three of those left out ask of others, and `dph_quality` is about rows.
 @pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"dph_compare", "dph_over", "dph_distances", "dph_quality"}))
 def test_nothing_is_said_of_an_interval_where_there_is_none(store: Asked, question: str) -> None:
     asked = f"SELECT told FROM r.{QUESTIONS[question].format('r.')} AS told"

@@ -69,7 +69,7 @@ class Books:
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         """Adds an entry, checking only its signature; a decision that waits for a second signature changes nothing."""
         self.permissions.refuse_unsigned(entry)
-        if not self.permissions.waits(entry):
+        if not self.permissions.waits(entry, facts):
             self._post(entry, facts)
         self.note_time(entry.kind, entry.made_at)
         self.year, self.last = facts["year"], entry

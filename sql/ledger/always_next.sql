@@ -1,7 +1,8 @@
 -- Body of the trigger before every row that is inserted into ledger_entry on a server: refuses an entry that does not
 -- follow from the last one, whose hash is not that of its contents, or that every later reading of the ledger would
 -- refuse. Rules of charges, publications and notes are those of ledger/_replay.py and ledger/books.py; decisions are
--- signed, which no trigger can verify. PostgreSQL 13 or later. No braces around one word, and no sign of per cent.
+-- signed, which no trigger can verify, and say themselves whether they wait for a second signature. PostgreSQL 13 or
+-- later. Braces around one word hold letters of ledger/letters.py; no sign of per cent.
 DECLARE
     last ledger_entry;
     opened jsonb;
@@ -13,13 +14,9 @@ DECLARE
     noting constant boolean := NEW.kind IN ('approved', 'rejected', 'withdrawn');
     whole constant text := '^[1-9][0-9]{0,8}$';
     exact constant text := '^[1-9][0-9]{0,39}/[1-9][0-9]{0,30}$';
-    -- Control and formatting characters, and blocks in which a later Unicode may put more of them.
-    disguised constant text := '[\u0001-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2'
-        '\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff'
-        '\U00010000-\U0001efff\U0001fb00-\U0001ffff\U00040000-\U0010ffff]';
-    said constant text := '[^ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]';
-    twice boolean;  -- whether decisions about the account need two signatures
-    signed integer[];  -- decisions that have their second one
+    disguised constant text := '[{disguised}]';
+    said constant text := '[^{blank}]';
+    waiting integer[];  -- decisions without effect: they wait for a second signature
     due integer;
     adopted_at integer;
     amount text;
@@ -34,7 +31,7 @@ DECLARE
 BEGIN
     SELECT * INTO last FROM ledger_entry ORDER BY number DESC LIMIT 1;
     IF NEW.number IS DISTINCT FROM coalesce(last.number, 0) + 1 OR NEW.previous_hash IS DISTINCT FROM last.hash
-    THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
+    THEN RAISE EXCEPTION 'the ledger only grows, entry by entry' USING ERRCODE = 'DPH01'; END IF;
     IF NEW.made_at IS DISTINCT FROM
         to_char(NEW.made_at::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     THEN RAISE EXCEPTION 'not a time as the ledger writes it'; END IF;
@@ -140,9 +137,13 @@ BEGIN
 
     SELECT body::jsonb INTO opened FROM ledger_entry WHERE account = NEW.account AND kind = 'opened';
     IF NOT FOUND THEN RAISE EXCEPTION 'an account that was never opened'; END IF;
-    twice := coalesce((opened->>'signatures')::integer, 1) = 2;
-    signed := ARRAY(SELECT (body::jsonb->>'decision')::integer FROM ledger_entry
-        WHERE account = NEW.account AND kind = 'countersigned');
+    waiting := ARRAY(
+        SELECT number FROM ledger_entry WHERE account IN (NEW.account, '*')
+            AND kind IN ('allowed', 'disallowed', 'raised') AND body::jsonb ? 'waits'
+        UNION SELECT jsonb_array_elements_text(body::jsonb->'waiting')::integer FROM ledger_entry
+            WHERE account = '*' AND kind = 'listed'
+        EXCEPT SELECT (body::jsonb->>'decision')::integer FROM ledger_entry
+            WHERE account IN (NEW.account, '*') AND kind = 'countersigned');
     SELECT coalesce(max(number), 0) INTO adopted_at FROM ledger_entry WHERE account = '*' AND kind = 'adopted';
 
     SELECT 1 + greatest(
@@ -174,11 +175,10 @@ BEGIN
         IF NOT EXISTS (
             SELECT FROM ledger_entry AS made
             WHERE made.number = amount::integer AND made.account IN (NEW.account, '*') AND made.kind = 'allowed'
-            AND (made.account = '*' OR NOT twice OR made.number = ANY (signed))
+            AND made.number <> ALL (waiting)
             AND NOT EXISTS (
                 SELECT FROM ledger_entry AS taken WHERE taken.account = made.account AND taken.kind = 'disallowed'
-                AND (taken.body::jsonb->>'decision')::integer = made.number
-                AND (made.account = '*' OR NOT twice OR taken.number = ANY (signed))))
+                AND (taken.body::jsonb->>'decision')::integer = made.number AND taken.number <> ALL (waiting)))
         THEN RAISE EXCEPTION 'a charge without a decision that allows it'; END IF;
     END LOOP;
     -- What an operator decided for all accounts, such as a version of an engine, allows no source.
@@ -194,7 +194,7 @@ BEGIN
     THEN RAISE EXCEPTION 'not an epsilon that the ledger takes'; END IF;
     FOR amount IN
         SELECT opened->>'total' UNION ALL SELECT body::jsonb->>'total' FROM ledger_entry
-        WHERE account = NEW.account AND kind = 'raised' AND (NOT twice OR number = ANY (signed))
+        WHERE account = NEW.account AND kind = 'raised' AND number <> ALL (waiting)
     LOOP
         IF total IS NULL OR split_part(amount, '/', 1)::numeric * total_bottom > total * split_part(amount, '/', 2)::numeric
         THEN total := split_part(amount, '/', 1)::numeric; total_bottom := split_part(amount, '/', 2)::numeric; END IF;

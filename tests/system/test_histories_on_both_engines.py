@@ -36,8 +36,8 @@ READINGS = [
 ]
 NAMES = ("first", "second", "third")
 # Of letters on which versions of Unicode, or a server's rules before, disagree.
-TEXTS = ("r", "late \u00fc", "\U0001d400", "a\U00013439b", "\u3000", "a\u200bb", "\U000e0020", "\U0001fb93")
-STEPS = 25
+TEXTS = (*["r"] * 8, "late \u00fc", "\U0001d400", "a\U00013439b", "\u3000", "a\u200bb", "\U000e0020", "\U0001fb93")
+STEPS = 40
 
 
 @dataclass
@@ -105,7 +105,7 @@ def step(both: Both, choose: random.Random) -> tuple[str, str]:
     """One act, and what both said."""
     made = both.file
     books = made.books()
-    account, reason, by = choose.choice(NAMES), choose.choice(TEXTS), choose.choice(KEYS)
+    account, reason, by = choose.choice(NAMES), choose.choice(TEXTS), choose.choice(KEYS[:2] * 4 + KEYS)
     others = choose.sample([name for name in NAMES if name != account], choose.choice([0, 0, 1, 2]))
     number = choose.randint(1, len(made.entries()) + 1)
     waiting = sorted(books.permissions.waiting)
@@ -166,13 +166,20 @@ def step(both: Both, choose: random.Random) -> tuple[str, str]:
             told = both.do(lambda made: made.adopt(reason, [], {account: Fraction(1, 3)}, by))
         case "charge":
             asked = replace(WEEKLY, account=account, release=release, period=period, revision=revision, epsilon=epsilon)
-            asked = replace(asked, source=reading, reason=choose.choice(TEXTS) if revision > 1 else "")
-            asked = replace(asked, query=choose.choice([None, "ab" * 32]), engine=choose.choice(["duckdb", "spark"]))
-            asked = replace(asked, version=choose.choice([None, "duckdb=2.1"]))
+            own = [decision.reading for decision in books.permissions.of(account) if decision.reading]
+            asked = replace(
+                asked, source=choose.choice([reading, *own * 4]), reason=choose.choice(TEXTS) if revision > 1 else ""
+            )
+            asked = replace(
+                asked, query=choose.choice([None, None, "ab" * 32]), engine=choose.choice(["duckdb", "duckdb", "spark"])
+            )
+            asked = replace(asked, version=choose.choice([None, None, "duckdb=2.1"]))
             told = both.do(lambda made: made.charge(asked))
         case "charge by hand":
             numbers = sorted({entry.number for entry in made.entries() if entry.kind == "allowed"})
-            allowed = choose.sample(numbers, min(len(numbers), choose.choice([0, 1, 1, 2])))
+            own_numbers = [decision.number for decision in books.permissions.of(account)][:1]
+            more = choose.sample(numbers, min(len(numbers), choose.choice([0, 0, 1, 2])))
+            allowed = [*own_numbers, *(number for number in more if number not in own_numbers)]
             facts = {"allowed": allowed, "digest": "d", "epsilon": f"{epsilon.numerator}/{epsilon.denominator}"}
             facts |= {"reason": reason if revision > 1 else ""}
             told_by_hand = {
@@ -201,24 +208,30 @@ def test_a_history_gives_the_same_answers_in_a_file_and_on_a_server(
     histories: int, database_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_checkpoint, "FEWEST", 3)
-    address, told, marks = database_server.new_database(), Counter[tuple[str, str]](), Permissions.marks
-    digest = hashlib.sha256()
+    address, told = database_server.new_database(), Counter[tuple[str, str]]()
+    decide, marks, digest, before = opened.Writing.decide, Permissions.marks, hashlib.sha256(), False
+
+    def decide_in_a_version(writing: opened.Writing, *words: Any) -> Entry:
+        """Enters a decision as this version does, or as the one `before` it, which did not say that one waits."""
+        with monkeypatch.context() as patch:
+            if before and not writing.books.permissions.stating:
+                patch.setattr(Permissions, "marks", lambda *of: {"guards": True} if "guards" in marks(*of) else {})
+            return decide(writing, *words)
+
+    monkeypatch.setattr(opened.Writing, "decide", decide_in_a_version)
     for history in range(histories):
         choose = random.Random(f"history {history}")
+        begins = choose.choice([0, 0, STEPS // 2])  # so many acts are an earlier version's
+        before = begins > 0
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"notes_{history}"))
         both = Both(Ledger.create(url_of(tmp_path / f"{history}.sqlite"), KEYS[0]), Ledger.create(address, KEYS[0]))
         both.do(lambda made: made.add_key(KEYS[1].name, KEYS[1].public, KEYS[0]))
         both.do(lambda made: made.open_account(replace(HEALTH, name="first"), KEYS[0], READINGS[0]))
         terms = replace(HEALTH, name="second", signatures=choose.choice([1, 2]))
         both.do(lambda made, terms=terms: made.open_account(terms, KEYS[0], READINGS[1], ["first"]))
-        begins_before = choose.choice([0, 0, STEPS // 2])  # so many acts were an earlier version's
         for number in range(STEPS):
-            with monkeypatch.context() as patch:
-                if number < begins_before:
-                    patch.setattr(
-                        Permissions, "marks", lambda *of: {name: True for name in marks(*of) if name == "guards"}
-                    )
-                kind, said = step(both, choose)
+            before = number < begins
+            kind, said = step(both, choose)
             told[kind, said] += 1
             digest.update(f"{kind} {said}\n".encode())
             if choose.random() < 0.2:

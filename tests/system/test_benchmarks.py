@@ -67,6 +67,16 @@ def test_the_benchmarks_of_size_run_and_write_json(tmp_path, name: str, words: l
 
 
 @pytest.mark.soak
+def test_the_benchmark_of_processor_time_compares_each_command_with_imports(tmp_path):
+    report = reported("processor_time.py", tmp_path / "processor_time.json", "--repeats", "1")
+    rows = {row["command"]: row for row in report["commands"]}
+    sizes = ["5,000 rows", "10^6 rows"]
+    assert {*rows} == {"imports", "init", "ledger open", "check", *(f"release, {size}" for size in sizes), "answer"}
+    assert rows["imports"]["median_by_imports"] == 1 < rows["check"]["median_by_imports"]
+    assert 0 < report["fixed_task_seconds"] < 10
+
+
+@pytest.mark.soak
 def test_the_benchmark_of_dagsters_cost_runs_and_writes_json(tmp_path):
     report = reported("dagster_overhead.py", tmp_path / "dagster_overhead.json", "--rounds", "1", "--persons", "3000")
     for part, way in (("demo", "dagster"), ("load_100", "load")):

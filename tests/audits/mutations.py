@@ -1,9 +1,9 @@
 """Do the tests notice when the code is wrong? Breaks one line at a time and runs the tests that should fail.
 
-Each mutation is a mistake that somebody could make, or an attacker could plant: in the privacy boundary, the reading of
-records, the ledger, and in safety rules beside these (`mutated_*.py`). It is made in a copy of the package in a temporary
-folder, never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A few mutations
-change nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
+Each mutation is a mistake that somebody could make, or an attacker could plant: in the privacy boundary, the reading
+of records, the ledger, and in safety rules beside these (`mutated_*.py`). It is made in a copy of the package in a
+temporary folder, never in the checkout. Prints a table: the mutation, and the first test that failed, or SURVIVED. A
+few mutations change nothing that a caller could see; they are listed with the reason, and are not counted as survivors.
 Ends with 1 if a mutation survived or its tests took too long, and with a message if one no longer fits the code.
 What became of each is kept in `.soak/mutations.jsonl`. A run goes on where the last stopped: it leaves a mutation out
 while the mutated file is the same, and one that was not noticed while its tests are the same, too. Delete the file to

@@ -104,7 +104,9 @@ def test_lost_publications_come_back_from_the_stored_answers_with_the_same_value
         before = cells(folder)
         shutil.rmtree(folder)
         catalogued.released(name, period)
-        assert before and cells(folder) == before
+        # Columns of later versions stand beside those that the store had.
+        again = [{name: row[name] for name in old} for old, row in zip(before, cells(folder), strict=True)]
+        assert before and again == before
     assert catalogued.spent() == spent
 
 

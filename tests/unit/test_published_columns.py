@@ -116,6 +116,3 @@ def test_a_store_whose_older_files_lack_a_column_opens_and_answers(
 
 def test_only_columns_of_the_first_version_are_digested() -> None:
     assert {column.since for column in VALUE_COLUMNS if column.is_digested} == {"0.1.0"}
-    assert [
-        column.name for column in VALUE_COLUMNS if column.null and not column.null.startswith("the mechanism")
-    ] == []

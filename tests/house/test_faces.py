@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import dphist_pipeline
 
 PACKAGE = Path(dphist_pipeline.__file__).parent
@@ -26,6 +28,7 @@ def private_of_others(tree: ast.AST, folder: str) -> list[str]:
     return [".".join(name) for name in others if name[1] != folder and any(part.startswith("_") for part in name[1:])]
 
 
+@pytest.mark.slow
 def test_what_is_private_to_a_folder_is_imported_by_it_alone() -> None:
     found = []
     for path in PACKAGE.rglob("*.py"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from office import Office
 
 import dphist_pipeline as dph
@@ -72,6 +73,7 @@ def test_importing_the_package_loads_no_engine():
     assert loaded_by("import dphist_pipeline") == set()
 
 
+@pytest.mark.slow
 def test_checking_a_spec_loads_neither_polars_nor_dagster_nor_a_solver(office: Office):
     office.opened()
     checked = f"""
@@ -101,6 +103,7 @@ def test_the_import_contracts_hold():
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.slow
 def test_no_file_names_a_package_server_or_a_place_on_a_machine():
     server = re.compile(r"https?://[^\s\"'`)>]*(pypi|pythonhosted|npmjs|/simple)|index-url", re.IGNORECASE)
     place = re.compile(r"(?<![\w.])/(work|farm|root)/\w")

@@ -81,6 +81,7 @@ def test_a_test_without_marker_that_reaches_the_source_of_noise_fails(pytester: 
     assert 'mark the test @pytest.mark.draws("LAW, BOUND")' in told
 
 
+@pytest.mark.slow
 def test_draws_are_the_same_in_every_run_and_order_and_those_of_marked_tests_are_not(pytester: pytest.Pytester) -> None:
     inner_run(pytester)
     first = said(pytester)
@@ -98,6 +99,7 @@ def test_draws_are_the_same_in_every_run_and_order_and_those_of_marked_tests_are
     assert len({line.split(maxsplit=1)[1] for line in first if not line.startswith(("shared", "example"))}) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "marker",
     ["two-sided geometric", "1e-9", "two-sided geometric, 1e-6", "two-sided geometric, 0", "binomial, few", ""],
@@ -113,6 +115,7 @@ def test_a_marker_without_law_or_with_a_bound_that_is_too_large_is_refused(
         assert "bound of at most 1e-07" in "\n".join([*result.errlines, *result.outlines])
 
 
+@pytest.mark.slow
 def test_no_generator_of_a_test_starts_from_a_seed_that_nobody_recorded() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py")}
     calls = [

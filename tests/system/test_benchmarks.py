@@ -32,6 +32,7 @@ def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
     assert all(row["milliseconds"] > 0 for row in report["papers"])
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
     report = reported("local_model.py", tmp_path / "local_model.json", "--quick", "--large")
     encodings = {"symmetric", "optimized", "grr"}
@@ -130,6 +131,7 @@ def test_the_benchmark_of_accuracy_goes_on_where_it_was_and_compares_with_the_be
     assert "<svg" in target.with_suffix(".svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     script = PROJECT / "benchmarks" / "papers" / "reproduce.py"
     done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True)

@@ -64,6 +64,7 @@ def status(instance: dg.DagsterInstance, check: AssetCheckKey, week: str | None 
     return found
 
 
+@pytest.mark.slow
 def test_a_backfill_checks_every_week_ends_with_what_failed_and_keeps_it(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_backfill_checks_every_week_ends_with_what_failed_and_keeps_it(
     assert "are all records there?" in str(made[WEEKS[2]].metadata["checks"])
 
 
+@pytest.mark.slow
 def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_date(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_dat
             assert stale.get_status(key(name), week).value == "FRESH", (name, stale.get_stale_causes(key(name), week))
 
 
+@pytest.mark.slow
 def test_a_later_failure_leaves_the_warning_of_the_week_before(
     office: Office, with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_later_failure_leaves_the_warning_of_the_week_before(
     assert charges(office) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 def test_a_report_in_the_same_backfill_still_runs_after_the_release(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance

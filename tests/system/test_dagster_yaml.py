@@ -88,6 +88,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
+@pytest.mark.slow
 def test_dg_points_at_the_line_of_each_common_mistake(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +164,7 @@ def axes(context):
 """
 
 
+@pytest.mark.slow
 def test_a_dozen_lines_make_a_release_for_each_of_fifty_regions(write: Write) -> None:
     write(MODULE, "regions", "regions.py")
     definitions = dg.load_from_defs_folder(path_within_project=write(REGIONS, "regions").parents[2])

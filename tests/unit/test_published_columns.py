@@ -101,6 +101,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return told(tmp_path_factory.mktemp("whole"), "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", NEWER)
 @pytest.mark.parametrize("grown", [False, True])
 def test_a_store_whose_older_files_lack_a_column_opens_and_answers(

@@ -19,6 +19,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),  # by Dagster, to read a defs.yaml
 ]
@@ -50,7 +51,6 @@ def specs(definitions: dg.Definitions) -> dict[str, dg.AssetSpec]:
     return found
 
 
-@pytest.mark.slow
 def test_every_way_to_load_a_release_gives_the_same_assets_and_publishes(
     loaded: dg.Definitions, office: Office
 ) -> None:
@@ -101,7 +101,6 @@ def test_two_releases_stand_side_by_side_in_a_project_with_its_own_settings(offi
     dg.Definitions.validate_loadable(merged)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_of_a_release_is_refused_before_anything_runs(office: Office, name: str) -> None:
     definitions = defined(office.opened())
@@ -110,7 +109,6 @@ def test_a_part_of_a_release_is_refused_before_anything_runs(office: Office, nam
     assert isinstance(refused.value.__cause__, dg.DagsterInvalidSubsetError)
 
 
-@pytest.mark.slow
 def test_the_column_schema_is_that_of_the_published_file(office: Office) -> None:
     definitions = defined(office.opened())
     with dg.DagsterInstance.ephemeral() as instance:

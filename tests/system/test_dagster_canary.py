@@ -27,6 +27,8 @@ from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
+pytestmark = pytest.mark.outside
+
 Patch = pytest.MonkeyPatch
 SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"
 
@@ -89,7 +91,6 @@ def fails(error: Exception) -> Callable[..., Any]:
     return instead
 
 
-@pytest.mark.slow
 def test_failures_success_and_replay_leak_nothing_and_nothing_is_tried_again(
     watched: Watched, monkeypatch: Patch
 ) -> None:
@@ -132,7 +133,6 @@ def adds_metadata(counts: np.ndarray) -> None:
 LEAKS = [logs_in_the_run, *(pytest.param(leak, marks=pytest.mark.soak) for leak in (prints, logs, adds_metadata))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("leak", LEAKS)
 def test_the_canary_notices_what_a_confidential_step_tells_dagster(
     watched: Watched, monkeypatch: Patch, leak: Callable[[np.ndarray], None]
@@ -174,7 +174,6 @@ def raised_inside(step: str, work: Callable[[], Any], held: str, context: Any) -
         raise dg.Failure(f"{step} failed (message withheld)", allow_retries=False)  # noqa: B904
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", [raised_later, pytest.param(raised_inside, marks=pytest.mark.soak)])
 def test_an_exception_that_carries_another_is_told_by_its_own_words_alone(
     watched: Watched, monkeypatch: Patch, mutant: Callable[..., Any]
@@ -273,7 +272,6 @@ def in_processes(watched: Watched, *harms: str) -> tuple[list[str], subprocess.C
     return [line.removeprefix("RAN ") for line in ended.stdout.splitlines() if line.startswith("RAN ")], ended
 
 
-@pytest.mark.outside
 def test_processes_of_their_own_leak_nothing(watched: Watched) -> None:
     ran, ended = in_processes(watched, "none")
     assert ran == ["none succeeded 2"], ended.stderr

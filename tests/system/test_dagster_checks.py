@@ -15,7 +15,7 @@ from dagster._core.loader import LoadingContextForTest
 from office import Office
 from system.orchestrated import charges, defined, events, key, said
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="checks and their records")
+pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="checks and their records")]
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "1"}
@@ -64,7 +64,6 @@ def status(instance: dg.DagsterInstance, check: AssetCheckKey, week: str | None 
     return found
 
 
-@pytest.mark.slow
 def test_a_backfill_checks_every_week_ends_with_what_failed_and_keeps_it(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
@@ -84,7 +83,6 @@ def test_a_backfill_checks_every_week_ends_with_what_failed_and_keeps_it(
     assert "are all records there?" in str(made[WEEKS[2]].metadata["checks"])
 
 
-@pytest.mark.slow
 def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_date(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +109,6 @@ def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_dat
             assert stale.get_status(key(name), week).value == "FRESH", (name, stale.get_stale_causes(key(name), week))
 
 
-@pytest.mark.slow
 def test_a_later_failure_leaves_the_warning_of_the_week_before(
     office: Office, with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:
@@ -124,7 +121,6 @@ def test_a_later_failure_leaves_the_warning_of_the_week_before(
     assert charges(office) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
 def test_a_report_in_the_same_backfill_still_runs_after_the_release(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance

@@ -24,6 +24,7 @@ from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.stand_in("catalogue", "pictures", why="assets of collections"),
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),  # by Dagster, to read a defs.yaml
@@ -75,7 +76,6 @@ def specs(definitions: dg.Definitions) -> dict[str, dg.AssetSpec]:
     return found
 
 
-@pytest.mark.slow
 def test_every_way_to_load_a_collection_gives_the_same_assets_and_publishes(
     loaded: dg.Definitions, collecting: Collecting
 ) -> None:
@@ -122,7 +122,6 @@ def test_a_consumer_may_be_called_like_a_step(collecting: Collecting) -> None:
     assert len(list(definitions.resolve_all_asset_specs())) == 6
 
 
-@pytest.mark.slow
 def test_the_column_schema_is_that_of_the_published_files(collecting: Collecting) -> None:
     collecting.answered()
     definitions = collecting.defined()
@@ -184,7 +183,6 @@ def test_a_subclass_may_change_how_assets_look() -> None:
     assert all(spec.tags["ours"] == "yes" for spec in found.values())
 
 
-@pytest.mark.slow
 def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(collecting: Collecting) -> None:
     with pytest.raises(ValueError, match="every store uses itself"):
         fields.release_name(FOLDER)

@@ -21,7 +21,10 @@ from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs of collections, whose catalogue other modules ask")
+pytestmark = [
+    pytest.mark.outside,
+    pytest.mark.stand_in("catalogue", "pictures", why="runs of collections, whose catalogue other modules ask"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,6 @@ def refused(collecting: Collecting, instance: dg.DagsterInstance, *names: str, *
     return said(run)
 
 
-@pytest.mark.slow
 def test_dagster_publishes_the_bytes_that_the_command_line_would(
     collecting: Collecting, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -67,7 +69,6 @@ def test_dagster_publishes_the_bytes_that_the_command_line_would(
         assert {path.name: path.read_bytes() for path in collecting.office.published(name).iterdir()} == theirs
 
 
-@pytest.mark.slow
 def test_runs_again_give_the_same_bytes(collecting: Collecting, instance: dg.DagsterInstance) -> None:
     first = ran(collecting, instance)
     before = collecting.published_files()
@@ -77,7 +78,6 @@ def test_runs_again_give_the_same_bytes(collecting: Collecting, instance: dg.Dag
         assert (shown(first, name)["replayed"], shown(again, name)["replayed"]) == (False, True)
 
 
-@pytest.mark.slow
 def test_steps_run_one_by_one_give_what_one_run_gives(collecting: Collecting, instance: dg.DagsterInstance) -> None:
     for name in ASSETS:
         ran(collecting, instance, name)
@@ -88,7 +88,6 @@ def test_steps_run_one_by_one_give_what_one_run_gives(collecting: Collecting, in
     assert collecting.published_files() == before
 
 
-@pytest.mark.slow
 def test_consumers_read_the_tally_and_no_report(collecting: Collecting, instance: dg.DagsterInstance) -> None:
     ran(collecting, instance, "queries", "partition", "reports")
     shutil.rmtree(collecting.office.folder / "reports")
@@ -103,7 +102,6 @@ def test_a_consumer_before_its_reports_is_refused_with_what_to_do(
     assert "is not there yet. Materialize `reports` again" in refused(collecting, instance, "ages_city")
 
 
-@pytest.mark.slow
 def test_the_steps_show_what_is_wanted_asked_and_sent(collecting: Collecting, instance: dg.DagsterInstance) -> None:
     question = question_of(collecting.declared())
     answered = pq.read_table(collecting.office.folder / "reports" / "first.parquet")
@@ -143,7 +141,6 @@ def test_the_question_is_the_one_that_the_command_line_gives_to_contributors(
     assert asked.stat().st_mode & 0o777 == 0o644 and asked.parent.stat().st_mode & 0o777 == 0o755
 
 
-@pytest.mark.slow
 def test_more_reports_need_a_revision_by_a_person_which_dagster_then_replays(
     collecting: Collecting, instance: dg.DagsterInstance
 ) -> None:
@@ -183,7 +180,6 @@ def checks(run: dg.ExecuteInProcessResult) -> dict[str, bool]:
     return {label: bool(value.value) for label, value in evaluation.metadata.items()}
 
 
-@pytest.mark.slow
 def test_reports_to_a_question_that_was_not_asked_are_not_published(
     collecting: Collecting, instance: dg.DagsterInstance
 ) -> None:
@@ -232,7 +228,6 @@ def no_mapping(facts: dict[str, Any]) -> bytes:
     return b"[]"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("harm", mostly_soaked([truncated, another_count, no_mapping], [1]))
 def test_a_damaged_tally_is_refused_and_counted_anew(
     collecting: Collecting, instance: dg.DagsterInstance, harm: Callable[[dict[str, Any]], bytes]
@@ -258,7 +253,6 @@ def test_nothing_sent_is_said_with_where_it_was_looked_for(
     assert "no file matches `reports: reports/*.parquet`" in refused(collecting, instance)
 
 
-@pytest.mark.slow
 def test_dagster_is_told_no_id_and_no_report_and_no_engines_message(
     collecting: Collecting, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

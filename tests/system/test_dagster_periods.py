@@ -22,6 +22,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),  # of evaluating conditions
     pytest.mark.draws_alike,
 ]
@@ -116,7 +117,6 @@ def days_from(first: datetime, count: int) -> list[datetime]:
 AUTOMATION = [{"automation": "eager"}, {"automation": "on_cron", "schedule": "0 6 * * *"}]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fields", AUTOMATION)
 def test_conditions_ask_for_each_week_once_and_never_too_early(
     office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
@@ -131,7 +131,6 @@ def test_conditions_ask_for_each_week_once_and_never_too_early(
     assert all(ready(spec, week, at) for week, at in daemon.at.items())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fields", AUTOMATION)
 def test_after_a_stop_each_missed_week_is_asked_for_once(
     office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
@@ -159,7 +158,6 @@ def test_weeks_from_before_the_first_evaluation_are_asked_for_once(
     assert daemon.asked == dict.fromkeys(weeks, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fields", AUTOMATION)
 def test_a_week_waits_for_its_last_day_upstream(
     office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
@@ -176,7 +174,6 @@ def test_a_week_waits_for_its_last_day_upstream(
     assert daemon.asked == {"2026-01-05": 1}
 
 
-@pytest.mark.slow
 def test_a_refused_week_is_not_asked_for_again_before_something_changes(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -212,7 +209,6 @@ def looked(
     return found.passed, found.description or ""
 
 
-@pytest.mark.slow
 def test_a_check_says_which_weeks_are_due_and_since_when(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     weekly = scheduled(office, monkeypatch)
     assert looked(weekly) == (True, ""), "nothing was ever charged"
@@ -226,7 +222,6 @@ def test_a_check_says_which_weeks_are_due_and_since_when(office: Office, monkeyp
     assert "nothing_due" not in str(weekly.resolve_job_def("wards_job").asset_layer.asset_graph.asset_check_keys)
 
 
-@pytest.mark.slow
 def test_a_check_says_which_periods_are_shown_by_a_revision_not_in_force(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +238,6 @@ def test_a_check_says_which_periods_are_shown_by_a_revision_not_in_force(
         assert looked(weekly, "shows_latest", instance) == (False, f"{week} shows revision 2, which was withdrawn")
 
 
-@pytest.mark.slow
 def test_freshness_is_the_days_that_a_period_may_be_late(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduled(office, monkeypatch)
     monday = date.today() - timedelta(days=date.today().weekday())
@@ -276,7 +270,6 @@ def asked(definitions: dg.Definitions, moment: str, instance: dg.DagsterInstance
     return [request.tags.get("dagster/partition") for request in schedule.evaluate_tick(context).run_requests or []]
 
 
-@pytest.mark.slow
 def test_after_a_stop_the_schedule_asks_for_every_missed_week(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     weekly = scheduled(office, monkeypatch)
     assert asked(weekly, "2026-03-02T06:00+00:00") == ["2026-02-09"]
@@ -286,7 +279,6 @@ def test_after_a_stop_the_schedule_asks_for_every_missed_week(office: Office, mo
     assert asked(weekly, "2026-03-26T06:00+00:00")[-1] == "2026-03-09", "on the exact day, ten days after its end"
 
 
-@pytest.mark.slow
 def test_a_charged_week_is_asked_for_until_it_is_published(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     from dphist_pipeline.releasing import publisher
 
@@ -299,7 +291,6 @@ def test_a_charged_week_is_asked_for_until_it_is_published(office: Office, monke
     assert asked(weekly, "2026-03-02T06:00+00:00") == ["2026-02-09"]
 
 
-@pytest.mark.slow
 def test_no_more_periods_are_asked_for_at_once_than_a_daemon_can_take(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,7 +300,6 @@ def test_no_more_periods_are_asked_for_at_once_than_a_daemon_can_take(
     assert len(asked(weekly, "2026-06-02T06:00+00:00")) == 3
 
 
-@pytest.mark.slow
 def test_a_late_week_is_asked_for_after_a_later_one_was_released(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,7 +309,6 @@ def test_a_late_week_is_asked_for_after_a_later_one_was_released(
     assert asked(weekly, "2026-03-10T06:00+00:00") == ["2026-02-16"]
 
 
-@pytest.mark.slow
 def test_a_waived_week_is_due_no_more_until_the_decision_is_taken_back(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,7 +326,6 @@ def test_a_waived_week_is_due_no_more_until_the_decision_is_taken_back(
         assert refused.code == 1 and told in " ".join(refused.err.split())
 
 
-@pytest.mark.slow
 def test_rejected_and_withdrawn_weeks_are_never_due(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     weekly = scheduled(office, monkeypatch)
     for week in ("2026-02-09", "2026-02-16"):
@@ -349,7 +337,6 @@ def test_rejected_and_withdrawn_weeks_are_never_due(office: Office, monkeypatch:
     assert asked(weekly, "2026-03-10T06:00+00:00") == []
 
 
-@pytest.mark.slow
 def test_history_that_is_released_by_command_makes_nothing_else_due(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +346,6 @@ def test_history_that_is_released_by_command_makes_nothing_else_due(
     assert asked(weekly, "2026-03-12T06:00+00:00") == ["2026-02-23"]
 
 
-@pytest.mark.slow
 def test_an_upgrade_charges_no_week_that_an_earlier_version_left_out(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,7 +359,6 @@ def test_an_upgrade_charges_no_week_that_an_earlier_version_left_out(
     assert asked(weekly, "2026-03-12T06:00+00:00") == ["2026-02-09", "2026-02-23"]
 
 
-@pytest.mark.slow
 def test_a_refused_week_is_asked_for_again_at_growing_distances(
     office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")
+pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")]
 
 Patch = pytest.MonkeyPatch
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
@@ -51,7 +51,6 @@ def source(office: Office) -> Path:
 NAME_THE_CHARGE = ("audit.parquet", "card.html", "deployment.yaml")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", mostly_soaked(["geometric", "dpcube"], [1]))
 def test_dagster_publishes_what_the_command_line_would(
     office: Office, instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: Patch, mechanism: str
@@ -80,7 +79,6 @@ def test_dagster_publishes_what_the_command_line_would(
             assert ours[name] == theirs[name], name
 
 
-@pytest.mark.slow
 def test_what_dagster_published_is_replayed_by_all_without_a_record(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -96,7 +94,6 @@ def test_what_dagster_published_is_replayed_by_all_without_a_record(
     assert (office.entries(), public_files(office)) == before and charges(office) == 1
 
 
-@pytest.mark.slow
 def test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -114,7 +111,6 @@ def test_a_manual_release_is_drawn_by_dagster_and_published_by_a_person(
     assert charges(office) == 1
 
 
-@pytest.mark.slow
 def test_a_quality_table_goes_through_dagster_and_leaves_nothing_exact(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -136,7 +132,6 @@ def test_what_the_command_line_published_is_replayed_by_dagster(office: Office, 
     assert (office.entries(), public_files(office)) == before
 
 
-@pytest.mark.slow
 def test_the_job_releases_period_after_period(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
     days = [date.fromisoformat(WEEKS[0]) + timedelta(days=day) for day in (0, 6, 7, 20)]
@@ -149,7 +144,6 @@ def test_the_job_releases_period_after_period(office: Office, instance: dg.Dagst
     assert office.released("--period", WEEKS[1], "--json").json["replayed"] is True
 
 
-@pytest.mark.slow
 def test_published_shows_epsilon_the_audit_and_a_picture(office: Office, instance: dg.DagsterInstance) -> None:
     found = shown(released(office.opened(), instance), "published")
     assert found["epsilon"] == "1/2"
@@ -186,7 +180,6 @@ def tags_of(instance: dg.DagsterInstance, run: dg.ExecuteInProcessResult) -> dic
     return dict(found.tags)
 
 
-@pytest.mark.slow
 def test_the_schedules_tag_releases_a_period_that_partitions_do_not_offer_yet(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -210,7 +203,6 @@ def test_the_schedules_tag_releases_a_period_that_partitions_do_not_offer_yet(
     raise AssertionError("no delay gave such a period")
 
 
-@pytest.mark.slow
 def test_many_partitions_are_one_run_each_with_its_own_numbers(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
     days = [date.fromisoformat(WEEKS[0]) + timedelta(days=day) for day in (0, 6, 7, 20)]
@@ -233,7 +225,6 @@ def ranged(
     return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
 
 
-@pytest.mark.slow
 def test_a_period_that_is_refused_does_not_hold_up_the_others(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
     monthly = {**WEEKLY, "period": "month", "first_period": "2026-01-01", "source": "data/{year}-{month}.parquet"}
@@ -323,7 +314,6 @@ def fails(error: Exception) -> Callable[..., Any]:
     return instead
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name"),
     mostly_soaked(

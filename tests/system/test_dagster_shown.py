@@ -26,7 +26,7 @@ from dphist_pipeline.integrations.dagster._checks import CheckResult, Totals
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.releasing.releases import Release
 
-pytestmark = pytest.mark.draws_alike
+pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}
@@ -68,7 +68,6 @@ def checks(run: dg.ExecuteInProcessResult) -> dict[str, tuple[bool, dict[str, An
     }
 
 
-@pytest.mark.slow
 def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
     office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,7 +101,6 @@ def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
         assert [len(connection.execute(query).fetchall()) for query in queries] == [1, 21]
 
 
-@pytest.mark.slow
 def test_totals_are_those_that_the_macro_tells_for_every_kind_of_noise() -> None:
     for period, asked_of in published_once().releases.items():
         made = Release(asked_of.path, read_audit(asked_of.path), replayed=False)
@@ -112,7 +110,6 @@ def test_totals_are_those_that_the_macro_tells_for_every_kind_of_noise() -> None
         assert (told["basis"], told["cells"], told["note"]) == (asked["basis"], asked["cells"], asked["note"]), period
 
 
-@pytest.mark.slow
 def test_a_text_column_as_period_warns_where_its_format_is_not_said(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -130,7 +127,6 @@ def test_a_text_column_as_period_warns_where_its_format_is_not_said(
         assert ("**Warning:** `admitted_on` is text" in str(published.description)) == warned
 
 
-@pytest.mark.slow
 def test_a_first_run_warns_of_what_changed_in_the_spec_since_it_was_signed(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -153,7 +149,6 @@ def test_a_first_run_warns_of_what_changed_in_the_spec_since_it_was_signed(
     assert told(WEEKS[0]) == told(WEEKS[1]) == []
 
 
-@pytest.mark.slow
 def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
     office.write_records(many({WEEKS[0]: 1000, WEEKS[1]: 1100, WEEKS[3]: 150}))
@@ -199,7 +194,6 @@ def test_cells_that_noise_alone_makes_fail_their_check(monkeypatch: pytest.Monke
     assert not passed and numbers["cells_above_zero"] == 1 and told.endswith("are there any records?")
 
 
-@pytest.mark.slow
 def test_a_week_that_nobody_released_is_named(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
     office.write_records(many(dict.fromkeys(WEEKS, 100)))
@@ -211,7 +205,6 @@ def test_a_week_that_nobody_released_is_named(office: Office, instance: dg.Dagst
     assert not passed and numbers["missing"] == 2 and told == f"missing: {WEEKS[1]}, {WEEKS[2]}"
 
 
-@pytest.mark.slow
 def test_two_stores_serve_one_process_by_resources(
     office: Office, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -229,7 +222,6 @@ def test_two_stores_serve_one_process_by_resources(
         definitions.get_repository_def()
 
 
-@pytest.mark.slow
 def test_a_publication_is_shown_by_the_ledger_of_its_resource(
     office: Office, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
@@ -262,7 +254,6 @@ def test_assets_below_read_the_published_table(office: Office, instance: dg.Dags
     assert read["total"] == pytest.approx(read["frame"]["estimate"].sum())
 
 
-@pytest.mark.slow
 def test_checks_and_metadata_hold_nothing_of_the_records(
     office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,7 +270,6 @@ def test_checks_and_metadata_hold_nothing_of_the_records(
     assert canary.leaks(office, said=told) == []
 
 
-@pytest.mark.slow
 def test_sanitized_shows_its_doors_and_what_paid_for_them_and_no_answer(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -305,7 +295,6 @@ def test_descriptions_say_what_a_click_costs(office: Office) -> None:
         assert "epsilon 2 of account 'health'" in str(text)
 
 
-@pytest.mark.slow
 def test_an_account_that_pays_for_a_census_once_lasts(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = defined(office.opened(), epsilon="8")
     assert checks(ran(definitions, instance, None))["account_lasts"][0]

@@ -13,7 +13,7 @@ from system.orchestrated import charges, defined, key, said
 
 from dphist_pipeline.integrations.dagster import _upstream as upstream
 
-pytestmark = pytest.mark.draws_alike
+pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
@@ -51,7 +51,6 @@ def refused(office: Office, definitions: dg.Definitions, instance: dg.DagsterIns
     return said(run)
 
 
-@pytest.mark.slow
 def test_each_missing_day_is_named_and_the_week_is_charged_once_all_are_there(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -67,7 +66,6 @@ def test_each_missing_day_is_named_and_the_week_is_charged_once_all_are_there(
     assert [dep.asset_key for dep in records.deps] == [VISITS]
 
 
-@pytest.mark.slow
 def test_a_month_that_overlaps_a_week_is_needed_whole(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = project(office.opened(), dg.MonthlyPartitionsDefinition("2026-01-01"))
     told = refused(office, definitions, instance, week="2026-03-30")
@@ -82,7 +80,6 @@ def test_partitions_that_begin_within_the_period_are_not_enough(office: Office, 
     assert "raw/visits begins after 2026-03-02" in refused(office, definitions, instance)
 
 
-@pytest.mark.slow
 def test_an_asset_without_partitions_must_be_newer_than_the_period(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -101,7 +98,6 @@ def test_what_was_made_before_the_end_of_the_period_is_not_enough(
     assert not upstream._seen_after(instance, VISITS, now + timedelta(hours=1))
 
 
-@pytest.mark.slow
 def test_partitions_that_are_not_of_time_must_all_be_newer(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = project(office.opened(), dg.StaticPartitionsDefinition(["north", "south"]), require="partitions")
     materialize(instance, "north")
@@ -111,7 +107,6 @@ def test_partitions_that_are_not_of_time_must_all_be_newer(office: Office, insta
     assert ran(definitions, instance).success
 
 
-@pytest.mark.slow
 def test_of_two_dimensions_the_overlapping_times_are_needed_in_every_value(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -128,7 +123,6 @@ def test_without_a_requirement_there_is_lineage_alone(office: Office, instance: 
     assert ran(project(office.opened(), DAYS, require="none"), instance).success
 
 
-@pytest.mark.slow
 def test_what_is_published_needs_no_upstream_any_more(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = project(office.opened(), DAYS)
     office.released("--period", WEEK, "--upstream-checked", "seen by hand")

@@ -13,7 +13,10 @@ from system.orchestrated import audit, charges, defined, said
 
 from dphist_pipeline.spec.mistakes import SpecError
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="refusals before anything is charged")
+pytestmark = [
+    pytest.mark.outside,
+    pytest.mark.stand_in("catalogue", "pictures", why="refusals before anything is charged"),
+]
 
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-03-01")
@@ -86,7 +89,6 @@ def ran(definitions: dg.Definitions, instance: dg.DagsterInstance) -> Any:
     return job.execute_in_process(partition_key=WEEK, instance=instance, raise_on_error=False)
 
 
-@pytest.mark.slow
 def test_a_failed_check_of_a_day_holds_its_week_back_until_it_passes(
     allowed: Office, instance: dg.DagsterInstance
 ) -> None:
@@ -104,7 +106,6 @@ def test_a_check_that_was_never_run_holds_its_week_back(allowed: Office, instanc
     assert "raw/visits:complete 2026-03-02 was not run to its end" in said(run) and charges(allowed) == 0
 
 
-@pytest.mark.slow
 def test_a_check_without_partitions_speaks_for_those_of_its_run(allowed: Office, instance: dg.DagsterInstance) -> None:
     definitions = project(allowed)
     ends = {"dagster/asset_partition_range_start": OF_WEEK[0], "dagster/asset_partition_range_end": OF_WEEK[-1]}
@@ -116,7 +117,6 @@ def test_a_check_without_partitions_speaks_for_those_of_its_run(allowed: Office,
     assert ran(definitions, instance).success
 
 
-@pytest.mark.slow
 def test_a_published_week_is_replayed_whatever_its_checks_say(allowed: Office, instance: dg.DagsterInstance) -> None:
     definitions = project(allowed)
     evaluated(instance, GOOD)
@@ -133,7 +133,6 @@ def test_no_spec_lets_a_check_hold_releases_back_by_itself(office: Office, insta
     assert charges(office) == 0
 
 
-@pytest.mark.slow
 def test_card_and_audit_say_that_appearing_depends_on_records(allowed: Office, instance: dg.DagsterInstance) -> None:
     evaluated(instance, GOOD)
     assert ran(project(allowed), instance).success

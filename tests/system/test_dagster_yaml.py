@@ -20,6 +20,7 @@ from dphist_pipeline import HistogramRelease
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),
 ]
@@ -88,7 +89,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return written
 
 
-@pytest.mark.slow
 def test_dg_points_at_the_line_of_each_common_mistake(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,7 +164,6 @@ def axes(context):
 """
 
 
-@pytest.mark.slow
 def test_a_dozen_lines_make_a_release_for_each_of_fifty_regions(write: Write) -> None:
     write(MODULE, "regions", "regions.py")
     definitions = dg.load_from_defs_folder(path_within_project=write(REGIONS, "regions").parents[2])

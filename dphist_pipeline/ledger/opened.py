@@ -154,6 +154,12 @@ class OpenedLedger:
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
         return books.last.number if books.last else 0
 
+    def holds(self, number: int, entry_hash: str) -> bool:
+        """Whether the entry of that number has that hash."""
+        with self._file.transaction("read") as connection:
+            self._current_books(connection)  # refuses a ledger that was exchanged
+            return connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar() == entry_hash
+
     def require(self, witnesses: Iterable[tuple[str, int, str]], carried: Collection[str] = ()) -> None:
         """Refuses a ledger that lacks an entry which a published audit names.
 

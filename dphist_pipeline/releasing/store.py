@@ -47,7 +47,7 @@ from dphist_pipeline.files import (
     write_durably,
 )
 from dphist_pipeline.ledger.entries import Charge, Folder
-from dphist_pipeline.ledger.errors import WitnessMissing
+from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
@@ -258,8 +258,8 @@ class Store:
         """Refuses a ledger that lacks the latest entry which the witness has seen: its end was cut off."""
         # The witness first, the ledger second: another process may enter something at this very moment.
         head = witness.head(self.id, ledger.head()[0])
-        if head is not None:
-            ledger.require([(f"the witness at {witness.where}", *head)])
+        if head is not None and not ledger.holds(*head):
+            raise LedgerError("ledger_lacks_head", ledger=ledger.place, where=witness.where, number=head[0])
 
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.

@@ -132,6 +132,11 @@ MESSAGES = {
     ),
     "key_known": "The ledger holds this key already, of {name}. Nothing was changed.",
     "signed_already": "Entry {number} was signed by {name} already; the second signature is another operator's.",
+    "adoption_lapsed": (
+        "Entry {number}, an adoption, is not what ledger and witness ask for now: something was charged or adopted "
+        "since, or the witness has seen more. Nothing was changed. If the store still needs it, an operator runs "
+        f"{ADOPT} again, and another one signs the new entry."
+    ),
     "not_allowed": "{what} {problem}. Nothing was read or spent. Whoever keeps the ledger can allow it: {command}",
     # A clock that cannot be right: what it says, what speaks against it, and the way out.
     "clock_behind": (

@@ -117,6 +117,10 @@ class OpenedLedger:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
         return self.books().adopted_at
 
+    def waiting(self, number: int) -> Entry | None:
+        """The decision of that number, if it waits for a second signature."""
+        return self.books().permissions.waiting.get(number)
+
     def accounts(self) -> list[Account]:
         """All accounts with their totals as they are now, in the order they were opened."""
         return list(self.books().accounts.values())
@@ -279,7 +283,7 @@ class Writing:
             release=of.release if of else None,
             period=of.period if of else None,
             revision=of.revision if of else None,
-            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind)}),
+            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind, "waits" in facts)}),
             previous_hash=last.hash if last else None,
             made_at=self.now,
             hash="",

@@ -39,6 +39,7 @@ class Permissions:
     allowed: dict[int, Decision] = field(default_factory=dict)
     ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
+    lapsed: set[int] = field(default_factory=set)  # adoptions that waited until something was adopted or charged
     two_signatures: set[str] = field(default_factory=set)
     strict: bool = False
 
@@ -70,9 +71,25 @@ class Permissions:
         is_needed = entry.kind in _WAITING and self._needs_two(entry)
         if entry.kind == "keyed":
             is_needed = bool(self.two_signatures) and len(self.operators) > 1
+        if entry.kind == "adopted":
+            is_needed = "waits" in entry.facts
         if is_needed:
             self.waiting[entry.number] = entry
         return is_needed
+
+    def adoption_waits(self, denies: bool) -> bool:
+        """Whether an adoption needs a second signature; see `Ledger.adopt`.
+
+        A single operator can add a second key of their own in any case, and would wait for nobody.
+        """
+        return denies and bool(self.two_signatures) and len(self.operators) > 1
+
+    def lapse_adoptions(self) -> None:
+        """Takes away adoptions that wait: what they were decided for has changed."""
+        numbers = {number for number, entry in self.waiting.items() if entry.kind == "adopted"}
+        self.lapsed |= numbers
+        for number in numbers:
+            del self.waiting[number]
 
     def guards(self, facts: Mapping[str, Any]) -> bool:
         """Whether a new decision must say that from it on the rules hold that earlier versions did not have."""
@@ -153,6 +170,8 @@ class Permissions:
 
     def judge_countersignature(self, number: int, key: str | None) -> Entry:
         """The decision that waits for a second signature; refuses another one by the operator who gave the first."""
+        if number in self.lapsed:
+            raise errors.LedgerError("adoption_lapsed", number=number)
         if number not in self.waiting:
             raise errors.decision_unknown(number, self.waiting)
         first = self.waiting[number]

@@ -71,6 +71,10 @@ class WitnessedCharge(OfARelease):
             raise ValueError("not a charge as the witness holds one")
         return cls(**facts | {"epsilon": read_exact(facts["epsilon"])})
 
+    def facts(self) -> dict[str, Any]:
+        """As a row of the witness, and an adoption that carries the charge over, hold it."""
+        return {**vars(self), "epsilon": exact_text(self.epsilon)}
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -330,7 +334,7 @@ def _append(connection: sa.Connection, store_id: str, ledger: Standing, seen: in
     """Adds the ledger's charges behind the `seen` ones."""
     place = {"store": store_id, "generation": ledger.generation}
     rows = [
-        vars(charge) | place | {"position": position, "epsilon": exact_text(charge.epsilon)}
+        charge.facts() | place | {"position": position}
         for position, charge in enumerate(ledger.charges[seen:], seen + 1)
     ]
     if rows:

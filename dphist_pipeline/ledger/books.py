@@ -71,7 +71,7 @@ class Books:
         self.permissions.refuse_unsigned(entry)
         if entry.kind in ("adopted", "charged"):
             self.permissions.lapse_adoptions()
-        waits = self.permissions.waits(entry)
+        waits = self.permissions.waits(entry, facts)
         if not waits:
             self._post(entry, facts)
         self.note_time("" if waits else entry.kind, entry.made_at)

@@ -77,6 +77,15 @@ MESSAGES = {
         "The ledger at {where}: {problem}. It was altered or damaged, so nothing is charged to it. Put back an intact "
         "copy that holds every entry up to the latest release; never edit it by hand."
     ),
+    "waiting_unlisted": (
+        "The server of the ledger at {where} does not know that decisions of an earlier version wait for a second "
+        "signature, so nothing was charged: as the owner of its tables, with an operator's key, run `dphist ledger "
+        "upgrade` once, then the same command again."
+    ),
+    "entry_overtaken": (
+        "Another program entered something into the {noun} at {where} at the same moment. Nothing was entered. Run the "
+        "same command again: it is never charged twice."
+    ),
     "ledger_outdated": (
         "The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger restored from an "
         "older backup? Put back the newer ledger; never continue with this one, which has forgotten what was spent. "

@@ -301,8 +301,15 @@ class Writing:
             self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
         if operators and (operator is None or operator.public not in operators):
             raise LedgerError("key_foreign", operators=", ".join(operators.values()))
-        facts = {**facts, "guards": True} if self.books.permissions.guards(facts) else facts
+        facts = {**facts, **self.books.permissions.marks(kind, account, facts)}
         return self._post(self.append(kind, facts, account, operator=operator))
+
+    def list_waiting(self, operator: Operator | None) -> list[int]:
+        """Enters the decisions of earlier versions that wait, where nothing says so yet; gives their numbers."""
+        numbers = self.books.permissions.unlisted()
+        if numbers:
+            self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)
+        return numbers
 
     def _post(self, entry: Entry) -> Entry:
         self.books.post(entry, entry.facts)

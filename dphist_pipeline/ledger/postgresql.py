@@ -9,6 +9,7 @@ Passwords come from the environment (PGPASSWORD), ~/.pgpass or a certificate, ne
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -25,13 +26,15 @@ from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
+from dphist_pipeline.ledger.letters import BLANKS, DISGUISES, in_brackets
 from dphist_pipeline.sql_files import statement
 
 PORT = 5432
 _SCHEMES = ("postgresql", "postgresql+psycopg")
 _OPTIONS = {"host", "sslmode", "sslrootcert", "sslcert", "sslkey"}
 # All writers of a ledger take this lock; it holds in one database only.
-_LOCK = sa.text("SELECT pg_advisory_xact_lock(7309453190258)")
+WRITERS_LOCK = 7309453190258
+_LOCK = sa.text(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
 _ROOT_CERTIFICATE = "~/.postgresql/root.crt"
 # Said explicitly, so that neither the environment nor the server's settings decide: where names are looked up, that
 # a commit is on the server's disk before it is reported, and that a machine that stops does not hold the lock.
@@ -45,7 +48,7 @@ _SETTINGS = {
     "max_parallel_workers_per_gather": "0",
 }
 _GROWS = "BEGIN RAISE EXCEPTION 'the table only grows, row by row'; END"
-_NEXT = statement("ledger/always_next")
+_NEXT = statement("ledger/always_next", disguised=in_brackets(DISGUISES), blank=in_brackets(BLANKS))
 # The body of version 0.2 checks only the place in the chain, so one malformed row stops every release.
 _FORMER_NEXT = """BEGIN
     IF NEW.number IS DISTINCT FROM (SELECT coalesce(max(number), 0) + 1 FROM ledger_entry)
@@ -53,6 +56,13 @@ _FORMER_NEXT = """BEGIN
     THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
     RETURN NEW;
 END"""
+# Digests of later bodies, before the rules for what waits for a second signature were read from entries.
+_FORMER = {
+    "c7766a2da426c2257aa817d3f5b80aa45c5f34673ba4f4c7045be11777cf2e22",
+    "beb6f975dc640d4ff75593ca2fcc04c7bbe965e6644631ff5a3842e689849587",
+    "d4fb838bdfda65afea011325ab995073e06ce398ae12a5e8b045098d1dd87789",
+    "550fa1f8f38ede53c2ce51aba914d1bcbacac86b29848b6960c4c400012cc8ae",
+}
 _RULES = {
     # name: (when, as pg_trigger holds it: 1 per row, 2 before, 4 insert, 8 delete, 16 update, 32 truncate, the body)
     "never_changed": ("BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW", 1 + 2 + 8 + 16, _GROWS),
@@ -158,9 +168,20 @@ class PostgresDatabase(Database):
         self._make_rules(connection)
 
     def has_former_rules(self) -> bool:
-        """Whether a row that breaks a rule could be inserted, as with the triggers of earlier versions."""
+        """Whether a row that breaks a rule could be inserted, as with triggers of earlier versions."""
         with self.transaction("read") as connection:
-            return self._found_rules(connection) in self._former_rules()
+            return self._are_former(connection)
+
+    def takes_as_decided(self, connection: sa.Connection, stated: bool) -> bool:
+        return not stated or self._are_former(connection)
+
+    def _are_former(self, connection: sa.Connection) -> bool:
+        return self._triggers(connection) in self._rules_since(1)
+
+    def _triggers(self, connection: sa.Connection) -> set[tuple[object, ...]]:
+        """The triggers on the tables, as `_FOUND` gives them; all former bodies count as the first of them."""
+        rows = connection.execute(sa.text(_FOUND), {"names": list(self.tables.tables)})
+        return {tuple(_FORMER_NEXT if _is_former(column) else column for column in row) for row in rows}
 
     def upgrade_rules(self) -> None:
         """Puts the triggers of this version in the place of former ones; the owner of the tables alone may do that."""
@@ -184,7 +205,7 @@ class PostgresDatabase(Database):
             raise self.missing()
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
-        if self._found_rules(connection) not in self._former_rules(0) or not indexes >= index_names:
+        if self._triggers(connection) not in self._rules_since(0) or not indexes >= index_names:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
@@ -209,13 +230,10 @@ class PostgresDatabase(Database):
                 elif new_row is not None:
                     yield table, name, kind, new_row
 
-    def _former_rules(self, since: int = 1) -> list[set[tuple[object, ...]]]:
-        """The triggers of each earlier version, as `_FOUND` gives them; from 0 on, of this one as well."""
+    def _rules_since(self, version: int) -> list[set[tuple[object, ...]]]:
+        """The triggers of a version, counted back from this one, and of each before it, as `_FOUND` gives them."""
         versions = max(map(len, self.for_new_rows.values()))
-        return [{(*rule, True) for rule in self._rules(version)} for version in range(since, versions)]
-
-    def _found_rules(self, connection: sa.Connection) -> set[tuple[object, ...]]:
-        return {tuple(row) for row in connection.execute(sa.text(_FOUND), {"names": list(self.tables.tables)})}
+        return [{(*rule, True) for rule in self._rules(earlier)} for earlier in range(version, versions)]
 
     def _refuse_without_right(self, connection: sa.Connection) -> None:
         for table in self.entered_by_runs:
@@ -236,6 +254,8 @@ class PostgresDatabase(Database):
 
     def _translated(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
+        if state in ("23505", "DPH01"):  # without the lock, something else came first
+            return errors.LedgerBusy("entry_overtaken", noun=self.noun, where=self.where)
         if state in ("55P03", "40P01", "40001"):
             return errors.LedgerBusy("file_busy", noun=self.noun, where=self.where, seconds=database.BUSY_SECONDS)
         if state == "42P01":
@@ -256,6 +276,11 @@ class PostgresDatabase(Database):
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
         return self.altered(f"the database refuses it ({state})")
+
+
+def _is_former(column: object) -> bool:
+    """Whether this is the body of an earlier rule for the next entry."""
+    return isinstance(column, str) and hashlib.sha256(column.encode()).hexdigest() in _FORMER
 
 
 def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:

@@ -99,6 +99,13 @@ class StoreDecisions:
         if witness.standing(store.id) is not None:
             witness.note_head(store.id, *ledger.head())
 
+    def list_waiting(self) -> list[int]:
+        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers."""
+        if not self.ledger.books().permissions.unlisted():
+            return []  # no operator's key is needed
+        with self.signing() as operator:
+            return self.ledger.list_waiting(operator)
+
     def allow(
         self, account: str, what: dict[str, Any], reason: str = "", also_of: Sequence[str] = ()
     ) -> Decision | None:

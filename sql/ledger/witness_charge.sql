@@ -9,7 +9,7 @@ BEGIN
     THEN RAISE EXCEPTION 'not the generation of a store that is known'; END IF;
     IF NEW.position IS DISTINCT FROM (SELECT coalesce(max(made.position), 0) + 1 FROM charge AS made
         WHERE made.store = NEW.store AND made.generation = NEW.generation)
-    THEN RAISE EXCEPTION 'another row is in its place' USING ERRCODE = '40001'; END IF;
+    THEN RAISE EXCEPTION 'another row is in its place' USING ERRCODE = 'DPH01'; END IF;
     IF NEW.hash !~ '^[0-9a-f]{64,64}$' OR NEW.number NOT BETWEEN 1 AND 1000000000 OR NEW.year NOT BETWEEN 1000 AND 9999
         OR NEW.revision NOT BETWEEN 1 AND 1000000
         OR EXISTS (SELECT FROM (VALUES (NEW.account), (NEW.release), (NEW.period)) AS of(it)

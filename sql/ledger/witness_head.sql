@@ -6,7 +6,7 @@ BEGIN
     THEN RAISE EXCEPTION 'not the generation of a store that is known'; END IF;
     IF NEW.number <= (SELECT max(made.number) FROM head AS made
         WHERE made.store = NEW.store AND made.generation = NEW.generation)
-    THEN RAISE EXCEPTION 'a later entry is noted already' USING ERRCODE = '40001'; END IF;
+    THEN RAISE EXCEPTION 'a later entry is noted already' USING ERRCODE = 'DPH01'; END IF;
     IF NEW.hash !~ '^[0-9a-f]{64,64}$' OR NEW.number NOT BETWEEN 1 AND 1000000000
     THEN RAISE EXCEPTION 'not an entry as the witness holds one'; END IF;
     RETURN NEW;

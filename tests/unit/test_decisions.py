@@ -315,10 +315,10 @@ def test_what_is_for_all_accounts_waits_for_two_where_any_account_does(
 def test_what_an_earlier_version_decided_stays_and_the_next_decision_waits(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That version did not write `guards`, and one operator shared the records of an account that asks for two."""
+    """That version did not mark decisions, and one operator shared the records of an account that asks for two."""
     ledger.add_key("ben", BEN.public, ANN)
     with monkeypatch.context() as patch:
-        patch.setattr(Permissions, "guards", lambda self, facts: False)
+        patch.setattr(Permissions, "marks", lambda self, kind, account, facts: {})
         ledger.open_account(TWICE, ANN, replace(ADMISSIONS, csv_delimiter=";"), ["health"])
         ledger.raise_total("health", Fraction(99), "more", ANN)
     assert not any("guards" in entry.facts for entry in ledger.entries())

@@ -22,9 +22,19 @@ from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 NOTES = ("approved", "rejected", "withdrawn")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_LEDGER = """\
+# Whoever may connect could hold the lock that every writer takes first.
+_CONNECT = """\
+DO $connect$ BEGIN
+    EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO {charges}, {decides}', current_database());
+END $connect$;
+"""
+_LEDGER = (
+    f"""\
 -- In the ledger's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
+{_CONNECT}"""
+    + """\
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT, INSERT ON ledger_entry TO {charges}, {decides};
 ALTER TABLE ledger_entry ENABLE ROW LEVEL SECURITY;
@@ -37,15 +47,20 @@ CREATE POLICY entered_by_who_charges ON ledger_entry FOR INSERT TO {charges}
 CREATE POLICY entered_by_who_decides ON ledger_entry FOR INSERT TO {decides}
     WITH CHECK (kind IN ({deciding}));
 COMMIT;"""
-_WITNESS = """\
+)
+_WITNESS = (
+    f"""\
 -- In the witness's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
+{_CONNECT}"""
+    + """\
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO {charges}, {decides};
 GRANT INSERT ON {witnessing} TO {charges}, {decides};
 -- Only who decides may start a new generation of a store: it ends what others charged before.
 GRANT INSERT ON generation TO {decides};
 COMMIT;"""
+)
 
 
 @ledger_app.command()
@@ -75,18 +90,24 @@ def upgrade(store: StoreOption = None) -> None:
     """Gives a ledger on a server the rules of this version.
 
     Run it once, as the owner of its tables, where `dphist doctor` says so.
-    Entries stay as they are; a ledger in a file has its rules from its making.
+    Entries stay as they are. Where decisions of an earlier version wait for a
+    second signature, one entry, signed with your operator's key, lists them.
     """
     opened_store = Store.named(store)
-    # Its entries are not read: rules can be upgraded before a malformed row is taken away, and after.
     database = ledger_database(opened_store.ledger_url)
-    if not isinstance(database, PostgresDatabase):
+    # Its entries are not read yet: rules can be upgraded before a malformed row is taken away, and after.
+    if isinstance(database, PostgresDatabase):
+        if database.has_former_rules():
+            database.upgrade_rules()
+            out.print("[green]✓[/] From now on the server refuses every entry that would break a rule of the ledger")
+        else:
+            out.print("[green]✓[/] The rules are those of this version already")
+    numbers = StoreDecisions.of(opened_store).list_waiting()
+    if numbers:
+        entries = ", ".join(f"entry {number}" for number in numbers)
+        out.print(f"[green]✓[/] The ledger says now what waits for a second signature: {entries}")
+    elif not isinstance(database, PostgresDatabase):
         out.print("The ledger is a file: nothing to upgrade.")
-    elif database.has_former_rules():
-        database.upgrade_rules()
-        out.print("[green]✓[/] From now on the server refuses every entry that would break a rule of the ledger")
-    else:
-        out.print("[green]✓[/] The rules are those of this version already")
 
 
 @ledger_app.command()

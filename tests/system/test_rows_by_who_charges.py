@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -93,17 +93,19 @@ def insert(connection: psycopg.Connection[Any], entry: Entry) -> bool:
     return False
 
 
-def honest(ledger: Ledger, choose: random.Random) -> tuple[Entry, dict[str, Any]]:
-    """The next entry as a program that may charge could make one about a decoy, and its facts."""
-    books = ledger.books()
-    last, release = books.last, choose.choice(DECOYS)
+def honest(
+    ledger: Ledger, choose: random.Random, accounts: Sequence[str] = ("health",)
+) -> tuple[Entry, dict[str, Any]]:
+    """The next entry as a program that may charge could make one about a decoy of an account, and its facts."""
+    books, account = ledger.books(), choose.choice(accounts)
+    last, release = books.last, f"{choose.choice(DECOYS)}_of_{account}"
     assert last is not None
     period = choose.choice(["all", "2026-03-02", f"2025-{choose.randint(1, 12):02}-{choose.randint(1, 28):02}"])
     there = books.revisions(release, period)
     kind = choose.choice(["charged", "charged", "published", "rendered", "approved", "rejected", "withdrawn"])
     if not there or kind == "charged":
         kind, revision = "charged", max(there, default=0) + 1
-        allowed = [decision.number for decision in ledger.decisions("health")]
+        allowed = [decision.number for decision in ledger.decisions(account)]
         facts: dict[str, Any] = {
             "allowed": allowed,
             "digest": "d" * 64,
@@ -119,7 +121,7 @@ def honest(ledger: Ledger, choose: random.Random) -> tuple[Entry, dict[str, Any]
         facts |= stated if kind in ("published", "rendered") else {"text": choose.choice(["Jörg 𠮷", "wrong"])}
     made_at = opened.utc_now()
     facts["year"] = books.year_at(made_at)
-    key = (last.number + 1, kind, "health", release, period, revision)
+    key = (last.number + 1, kind, account, release, period, revision)
     return Entry(*key, canonical_json(facts), last.hash, made_at, ""), facts  # type: ignore[arg-type]
 
 

@@ -29,7 +29,8 @@ BLANKS: Ranges = (
 
 def is_disguised(text: str) -> bool:
     """Whether a text holds a letter that could disguise a message."""
-    return _DISGUISED.search(text) is not None
+    quickly_told = text.isascii() and text.isprintable()
+    return not quickly_told and _DISGUISED.search(text) is not None
 
 
 def is_blank(text: str) -> bool:

@@ -27,14 +27,11 @@ _CONNECT = """\
 DO $connect$ BEGIN
     EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO {charges}, {decides}', current_database());
-END $connect$;
-"""
-_LEDGER = (
-    f"""\
+END $connect$;"""
+_LEDGER = """\
 -- In the ledger's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
-{_CONNECT}"""
-    + """\
+{connect}
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT, INSERT ON ledger_entry TO {charges}, {decides};
 ALTER TABLE ledger_entry ENABLE ROW LEVEL SECURITY;
@@ -47,20 +44,16 @@ CREATE POLICY entered_by_who_charges ON ledger_entry FOR INSERT TO {charges}
 CREATE POLICY entered_by_who_decides ON ledger_entry FOR INSERT TO {decides}
     WITH CHECK (kind IN ({deciding}));
 COMMIT;"""
-)
-_WITNESS = (
-    f"""\
+_WITNESS = """\
 -- In the witness's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
-{_CONNECT}"""
-    + """\
+{connect}
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO {charges}, {decides};
 GRANT INSERT ON {witnessing} TO {charges}, {decides};
 -- Only who decides may start a new generation of a store: it ends what others charged before.
 GRANT INSERT ON generation TO {decides};
 COMMIT;"""
-)
 
 
 @ledger_app.command()
@@ -151,6 +144,7 @@ def role_statements(charges: str, decides: str, witness: bool = False) -> str:
     charging, deciding = ("charged", "published", "rendered", *NOTES), (*sorted(DECISIONS), *NOTES)
     kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
     kinds |= {"witnessing": ", ".join(WitnessServer.entered_by_runs)}
+    kinds |= {"connect": _CONNECT.format(charges=charges, decides=decides)}
     return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)
 
 

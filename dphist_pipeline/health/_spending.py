@@ -33,7 +33,7 @@ from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.postgresql import PORT, WRITERS_LOCK, PostgresDatabase, is_local
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.ledger.witness_file import witness_database
+from dphist_pipeline.ledger.witness_file import WitnessServer, witness_database
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -306,12 +306,12 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
     `decisive`: it is the ledger, in which rows are of kinds that one user may enter and another may not.
     """
     try:
-        database = PostgresDatabase.at(url)
+        database = (PostgresDatabase if decisive else WitnessServer).at(url)
         with database.transaction("read") as connection:
             encrypted = bool(connection.exec_driver_sql(_ENCRYPTED).scalar())
             name, above, owns, everybody, enters = connection.exec_driver_sql(_USER).one()
         holder = _lock_holder(database)
-        former = decisive and database.has_former_rules()
+        former = database.has_former_rules()
     except DphistError as error:
         return finding_of(check, error)
     if not encrypted and not is_local(_host(url)):
@@ -321,7 +321,9 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
         return warning(check, cause, f"As an administrator of the server: SELECT pg_terminate_backend({holder[1]})")
     if former:
         told_of = f"{database.where} has rules of an earlier version: who may charge could stop every release by a row"
-        return warning(check, told_of, "As the owner of its tables: dphist ledger upgrade")
+        return warning(
+            check, told_of, f"As the owner of its tables: dphist ledger upgrade{'' if decisive else ' --witness'}"
+        )
     roles = f"Make users who only charge or decide, and use those: {_ROLES[decisive]}"
     if above or owns:
         cause = "is a superuser" if above else "owns its tables"

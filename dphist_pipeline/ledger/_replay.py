@@ -28,7 +28,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "allowed": ({"reason"}, {*get_args(DecisionKind), "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
-    "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
+    "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed", "denies"}),
     "moved": ({"to", "database"}, {"signed"}),
     "looked": ({"release", "period", "spec", "reason"}, {"signed"}),
     "listed": ({"waiting"}, {"signed"}),
@@ -95,10 +95,12 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
     more = optional | {"year", *MARKS} if entry.kind in DECISIONS else optional | {"year"}
     if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | more:
         raise ValueError("a body of another kind of entry")
-    flags = (facts.get(name, True) for name in ("held", *MARKS))
+    flags = (facts.get(name, True) for name in ("held", "denies", *MARKS))
     if not all(flag is True for flag in flags) or facts.get("upstream_checked", "unsaid") == "":
         raise ValueError("another word than true")
-    if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
+    if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(
+        entry.made_at, entry.kind, "waits" in facts
+    ):
         raise _BrokenRule("its year is not the one it was made in")
     if entry.kind == "created":
         _judge_created(books, entry, facts)
@@ -151,6 +153,8 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             _judge_earlier(books, entry, facts["decision"])
         case "adopted":
             books.judge_adopted(facts)
+            if facts["carried"] and "denies" not in facts and (books.permissions.stating or "stated" in facts):
+                raise _BrokenRule("it carries over what the ledger does not hold, and does not say that it denies it")
         case "looked":
             books.judge_look(account, facts)
         case "moved":
@@ -179,7 +183,7 @@ def _judge_earlier(books: Books, entry: Entry, decision: int) -> None:
     if entry.kind == "disallowed":
         books.permissions.judge_disallowed(decision, str(entry.account))
     else:
-        books.permissions.judge_countersignature(decision, signer_of(entry))
+        books.judge_countersignature(decision, signer_of(entry))
 
 
 def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None:

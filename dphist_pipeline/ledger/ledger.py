@@ -178,7 +178,7 @@ class Ledger(OpenedLedger):
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
         with self._writing() as writing:
-            first = writing.books.permissions.judge_countersignature(number, operator.public)
+            first = writing.books.judge_countersignature(number, operator.public)
             writing.decide("countersigned", str(first.account), {"decision": number}, operator)
 
     def adopt(
@@ -187,24 +187,32 @@ class Ledger(OpenedLedger):
         carried: Sequence[WitnessedCharge],
         elsewhere: Mapping[str, Fraction],
         operator: Operator,
-    ) -> int:
-        """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
+        denies: bool = False,
+        generation: int | None = None,
+    ) -> Entry:
+        """Starts a later generation of a store whose ledger or witness went missing.
 
         Args:
             carried: charges that the witness holds and this ledger does not, which count as spent.
             elsewhere: exact epsilon, at least 0, that was spent and that neither holds, by account.
+            denies: whether the witness holds what this ledger does not, or does not hold the store's generation. It
+                waits for a second signature then, if any account asks for two. What is carried over is denied as well.
+            generation: its number, by default the next one.
         """
         with self._writing() as writing:
             books = writing.books
-            facts = {
-                "generation": books.generation + 1,
+            denies = (denies or bool(carried)) and bool(books.permissions.two_signatures)
+            if denies:  # from then on decisions say by themselves that they wait
+                writing.list_waiting(operator)
+            facts: dict[str, Any] = {
+                "generation": generation or books.generation + 1,
                 "reason": reason,
-                "carried": [{**vars(charge), "epsilon": exact_text(charge.epsilon)} for charge in carried],
+                "carried": [charge.facts() for charge in carried],
                 "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
             }
+            facts |= {"denies": True} if denies else {}
             books.judge_adopted(facts)
-            writing.decide("adopted", EVERYWHERE, facts, operator)
-            return books.generation
+            return writing.decide("adopted", EVERYWHERE, facts, operator)
 
     def note_look(self, account: str, release: str, period: str, spec: str, reason: str, operator: Operator) -> Entry:
         """Writes down that an operator is about to see exact numbers; none of them is entered.

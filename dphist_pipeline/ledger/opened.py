@@ -117,6 +117,10 @@ class OpenedLedger:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
         return self.books().adopted_at
 
+    def waiting(self, number: int) -> Entry | None:
+        """The decision of that number, if it waits for a second signature."""
+        return self.books().permissions.waiting.get(number)
+
     def accounts(self) -> list[Account]:
         """All accounts with their totals as they are now, in the order they were opened."""
         return list(self.books().accounts.values())
@@ -153,6 +157,12 @@ class OpenedLedger:
             raise LedgerError("ledger_foreign", where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
         return books.last.number if books.last else 0
+
+    def holds(self, number: int, entry_hash: str) -> bool:
+        """Whether the entry of that number has that hash."""
+        with self._file.transaction("read") as connection:
+            self._current_books(connection)  # refuses a ledger that was exchanged
+            return connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar() == entry_hash
 
     def require(self, witnesses: Iterable[tuple[str, int, str]], carried: Collection[str] = ()) -> None:
         """Refuses a ledger that lacks an entry which a published audit names.
@@ -273,7 +283,7 @@ class Writing:
             release=of.release if of else None,
             period=of.period if of else None,
             revision=of.revision if of else None,
-            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind)}),
+            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind, "waits" in facts)}),
             previous_hash=last.hash if last else None,
             made_at=self.now,
             hash="",

@@ -46,6 +46,7 @@ class Permissions:
     allowed: dict[int, Decision] = field(default_factory=dict)
     ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
+    lapsed: set[int] = field(default_factory=set)  # adoptions that waited until something was adopted or charged
     two_signatures: set[str] = field(default_factory=set)
     strict: bool = False
     stating: bool = False
@@ -86,6 +87,13 @@ class Permissions:
         """Decisions of earlier versions that wait, which neither they nor a later entry says."""
         return [] if self.stating else sorted(self.waiting)
 
+    def lapse_adoptions(self) -> None:
+        """Takes away adoptions that wait: what they were decided for has changed."""
+        numbers = {number for number, entry in self.waiting.items() if entry.kind == "adopted"}
+        self.lapsed |= numbers
+        for number in numbers:
+            del self.waiting[number]
+
     def marks(self, kind: str, account: str, facts: Mapping[str, Any]) -> dict[str, bool]:
         """The `MARKS` of a new decision, by what it states and by the rules in force."""
         is_double = bool(self.two_signatures or facts.get("signatures") == 2)
@@ -106,6 +114,9 @@ class Permissions:
         two = self.two_signatures
         if kind == "keyed":
             return bool(two) and len(self.operators) > 1
+        if kind == "adopted":
+            # One operator, who can add a second key of their own in any case, would wait for nobody.
+            return "denies" in facts and bool(two) and len(self.operators) > 1
         if kind not in _WAITING:
             return False
         if not strict or account in two:
@@ -181,6 +192,8 @@ class Permissions:
 
     def judge_countersignature(self, number: int, key: str | None) -> Entry:
         """The decision that waits for a second signature; refuses another one by the operator who gave the first."""
+        if number in self.lapsed:
+            raise errors.LedgerError("adoption_lapsed", number=number)
         if number not in self.waiting:
             raise errors.decision_unknown(number, self.waiting)
         first = self.waiting[number]

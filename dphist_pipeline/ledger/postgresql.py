@@ -67,7 +67,7 @@ _RULES = {
     # name: (when, as pg_trigger holds it: 1 per row, 2 before, 4 insert, 8 delete, 16 update, 32 truncate, the body)
     "never_changed": ("BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW", 1 + 2 + 8 + 16, _GROWS),
     "never_emptied": ("BEFORE TRUNCATE ON {table} FOR EACH STATEMENT", 2 + 32, _GROWS),
-    "always_next": ("BEFORE INSERT ON {table} FOR EACH ROW", 1 + 2 + 4, _NEXT),
+    "always_next": ("BEFORE INSERT ON {table} FOR EACH ROW", 1 + 2 + 4, ""),
 }
 _FOUND = """
     SELECT c.relname, t.tgname, t.tgtype, p.prosrc, t.tgenabled = 'O' AND t.tgqual IS NULL AND NOT c.relhasrules
@@ -100,6 +100,8 @@ class PostgresDatabase(Database):
 
     engine = "postgresql"
     entered_by_runs: ClassVar[tuple[str, ...]] = (ENTRIES.name,)  # tables into which every release enters something
+    # Bodies of the rule for a new row, by table: this version's, then earlier ones'; None where there was no such rule.
+    for_new_rows: ClassVar[dict[str, tuple[str | None, ...]]] = {ENTRIES.name: (_NEXT, _FORMER_NEXT)}
 
     def __init__(self, url: sa.URL, host: str, tls: dict[str, str]) -> None:
         self.url, port = url, url.port or PORT
@@ -163,13 +165,10 @@ class PostgresDatabase(Database):
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
-        for table, name, _, body in self._rules():
-            self._make_rule(connection, "CREATE", table, name, body)
-            when = _RULES[name][0].format(table=table)
-            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {table}_{name}()")
+        self._make_rules(connection)
 
     def has_former_rules(self) -> bool:
-        """Whether an entry that breaks a rule of the ledger could be inserted, as with triggers of earlier versions."""
+        """Whether a row that breaks a rule could be inserted, as with triggers of earlier versions."""
         with self.transaction("read") as connection:
             return self._are_former(connection)
 
@@ -177,9 +176,9 @@ class PostgresDatabase(Database):
         return not stated or self._are_former(connection)
 
     def _are_former(self, connection: sa.Connection) -> bool:
-        return any(_FORMER_NEXT in rule for rule in self._triggers(connection))
+        return self._triggers(connection) in self._rules_since(1)
 
-    def _triggers(self, connection: sa.Connection) -> set[tuple[Any, ...]]:
+    def _triggers(self, connection: sa.Connection) -> set[tuple[object, ...]]:
         """The triggers on the tables, as `_FOUND` gives them; all former bodies count as the first of them."""
         rows = connection.execute(sa.text(_FOUND), {"names": list(self.tables.tables)})
         return {tuple(_FORMER_NEXT if _is_former(column) else column for column in row) for row in rows}
@@ -188,14 +187,17 @@ class PostgresDatabase(Database):
         """Puts the triggers of this version in the place of former ones; the owner of the tables alone may do that."""
         with self.transaction("write") as connection:
             self.verify_tables(connection)
-            for table, name, _, body in self._rules():
-                self._make_rule(connection, "CREATE OR REPLACE", table, name, body)
+            self._make_rules(connection)
 
-    def _make_rule(self, connection: sa.Connection, verb: str, table: str, name: str, body: str) -> None:
-        connection.exec_driver_sql(
-            f"{verb} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
-            f"AS $rule${body}$rule$"
-        )
+    def _make_rules(self, connection: sa.Connection) -> None:
+        for table, name, _, body in self._rules():
+            connection.exec_driver_sql(
+                f"CREATE OR REPLACE FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql "
+                f"SET search_path = public, pg_temp AS $rule${body}$rule$"
+            )
+            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {name} ON {table}")
+            when = _RULES[name][0].format(table=table)
+            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {table}_{name}()")
 
     def verify_tables(self, connection: sa.Connection) -> None:
         names = {"names": list(self.tables.tables)}
@@ -203,8 +205,7 @@ class PostgresDatabase(Database):
             raise self.missing()
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
-        expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
-        if self._triggers(connection) not in expected_rules or not indexes >= index_names:
+        if self._triggers(connection) not in self._rules_since(0) or not indexes >= index_names:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
@@ -217,16 +218,22 @@ class PostgresDatabase(Database):
         with self.transaction("write") as connection:
             self.tables.drop_all(connection)
             for table, name, *_ in self._rules():
-                connection.exec_driver_sql(f"DROP FUNCTION {table}_{name}()")
+                connection.exec_driver_sql(f"DROP FUNCTION IF EXISTS {table}_{name}()")
 
-    def _rules(self, following: str = _NEXT) -> Iterator[tuple[str, str, int, str]]:
-        """Table, name, kind and body of every trigger that must be there; `following`: the body for the next entry."""
+    def _rules(self, version: int = 0) -> Iterator[tuple[str, str, int, str]]:
+        """Table, name, kind and body of every trigger that must be there: in this version, or so many before it."""
         for table in self.tables.tables:
             for name, (_, kind, body) in _RULES.items():
+                new_row = self.for_new_rows[table][version] if table in self.for_new_rows else None
                 if name != "always_next":
                     yield table, name, kind, body
-                elif table == ENTRIES.name:
-                    yield table, name, kind, following
+                elif new_row is not None:
+                    yield table, name, kind, new_row
+
+    def _rules_since(self, version: int) -> list[set[tuple[object, ...]]]:
+        """The triggers of a version, counted back from this one, and of each before it, as `_FOUND` gives them."""
+        versions = max(map(len, self.for_new_rows.values()))
+        return [{(*rule, True) for rule in self._rules(earlier)} for earlier in range(version, versions)]
 
     def _refuse_without_right(self, connection: sa.Connection) -> None:
         for table in self.entered_by_runs:

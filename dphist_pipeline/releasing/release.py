@@ -425,7 +425,10 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         if charged.published is None:
             witness.vouch_answer(store.id, charged.charge.hash, step, digest)
 
-    journal = Journal(store.journal(attempt.key), scratch, charged.charge.hash, vouch)
+    def elsewhere(step: str) -> DphistError | None:
+        return witness.drawn_elsewhere(store.id, charged.charge.hash, step) if charged.published is None else None
+
+    journal = Journal(store.journal(attempt.key), scratch, charged.charge.hash, vouch, elsewhere)
     attempt.progress(f"releasing by {spec.mechanism}")
     counts = attempt.run.private_counts(charged.load, journal)
     try:

@@ -47,7 +47,7 @@ from dphist_pipeline.files import (
     write_durably,
 )
 from dphist_pipeline.ledger.entries import Charge, Folder
-from dphist_pipeline.ledger.errors import WitnessMissing
+from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
@@ -256,10 +256,15 @@ class Store:
 
     def refuse_cut(self, ledger: Ledger, witness: Witness) -> None:
         """Refuses a ledger that lacks the latest entry which the witness has seen: its end was cut off."""
+        number = self.missing_head(ledger, witness)
+        if number is not None:
+            raise LedgerError("ledger_lacks_head", ledger=ledger.place, where=witness.where, number=number)
+
+    def missing_head(self, ledger: Ledger, witness: Witness) -> int | None:
+        """The number of the latest entry that the witness has seen, where the ledger does not hold it."""
         # The witness first, the ledger second: another process may enter something at this very moment.
         head = witness.head(self.id, ledger.head()[0])
-        if head is not None:
-            ledger.require([(f"the witness at {witness.where}", *head)])
+        return None if head is None or ledger.holds(*head) else head[0]
 
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.

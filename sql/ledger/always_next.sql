@@ -103,6 +103,14 @@ BEGIN
     THEN RAISE EXCEPTION 'a text that the ledger does not take'; END IF;
     IF noting AND facts->>'text' !~ said THEN RAISE EXCEPTION 'a note that says nothing'; END IF;
 
+    waiting := ARRAY(
+        SELECT number FROM ledger_entry WHERE account IN (NEW.account, '*')
+            AND kind IN ('allowed', 'disallowed', 'raised', 'adopted') AND body::jsonb ? 'waits'
+        UNION SELECT jsonb_array_elements_text(body::jsonb->'waiting')::integer FROM ledger_entry
+            WHERE account = '*' AND kind = 'listed'
+        EXCEPT SELECT (body::jsonb->>'decision')::integer FROM ledger_entry
+            WHERE account IN (NEW.account, '*') AND kind = 'countersigned');
+
     IF NOT charging THEN
         IF facts->>'charge' !~ whole THEN RAISE EXCEPTION 'it is about what was not charged'; END IF;
         IF NOT EXISTS (
@@ -116,7 +124,8 @@ BEGIN
             OR (SELECT (lost.charge->>'number', lost.charge->>'account') IS DISTINCT FROM (facts->>'charge', NEW.account)
                 FROM ledger_entry AS adopted,
                     jsonb_array_elements(adopted.body::jsonb->'carried') WITH ORDINALITY AS lost(charge, place)
-                WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND lost.charge->>'release' = NEW.release
+                WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
+                AND lost.charge->>'release' = NEW.release
                 AND lost.charge->>'period' = NEW.period AND (lost.charge->>'revision')::integer = NEW.revision
                 ORDER BY adopted.number, lost.place LIMIT 1) IS DISTINCT FROM false
         ) THEN RAISE EXCEPTION 'it is about what was not charged'; END IF;
@@ -137,21 +146,15 @@ BEGIN
 
     SELECT body::jsonb INTO opened FROM ledger_entry WHERE account = NEW.account AND kind = 'opened';
     IF NOT FOUND THEN RAISE EXCEPTION 'an account that was never opened'; END IF;
-    waiting := ARRAY(
-        SELECT number FROM ledger_entry WHERE account IN (NEW.account, '*')
-            AND kind IN ('allowed', 'disallowed', 'raised') AND body::jsonb ? 'waits'
-        UNION SELECT jsonb_array_elements_text(body::jsonb->'waiting')::integer FROM ledger_entry
-            WHERE account = '*' AND kind = 'listed'
-        EXCEPT SELECT (body::jsonb->>'decision')::integer FROM ledger_entry
-            WHERE account IN (NEW.account, '*') AND kind = 'countersigned');
-    SELECT coalesce(max(number), 0) INTO adopted_at FROM ledger_entry WHERE account = '*' AND kind = 'adopted';
+    SELECT coalesce(max(number), 0) INTO adopted_at FROM ledger_entry
+        WHERE account = '*' AND kind = 'adopted' AND number <> ALL (waiting);
 
     SELECT 1 + greatest(
         (SELECT max(revision) FROM ledger_entry
             WHERE release = NEW.release AND period = NEW.period AND kind = 'charged'),
         (SELECT max((lost.charge->>'revision')::integer)
             FROM ledger_entry AS adopted, jsonb_array_elements(adopted.body::jsonb->'carried') AS lost(charge)
-            WHERE adopted.account = '*' AND adopted.kind = 'adopted'
+            WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
             AND lost.charge->>'release' = NEW.release AND lost.charge->>'period' = NEW.period),
         0) INTO due;
     IF NEW.revision <> due OR due > 1000000 THEN RAISE EXCEPTION 'a revision that is not the next one'; END IF;
@@ -205,13 +208,16 @@ BEGIN
             WHERE account = NEW.account AND kind = 'charged'
             UNION ALL SELECT lost.charge->>'epsilon', lost.charge->>'year', adopted.number
             FROM ledger_entry AS adopted, jsonb_array_elements(adopted.body::jsonb->'carried') AS lost(charge)
-            WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND lost.charge->>'account' = NEW.account
+            WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
+                AND lost.charge->>'account' = NEW.account
             UNION ALL SELECT body::jsonb->'elsewhere'->>NEW.account, body::jsonb->>'year', number FROM ledger_entry
-            WHERE account = '*' AND kind = 'adopted' AND body::jsonb->'elsewhere' ? NEW.account
+            WHERE account = '*' AND kind = 'adopted' AND number <> ALL (waiting)
+                AND body::jsonb->'elsewhere' ? NEW.account
         ) AS every(epsilon, charged, stated) WHERE opened->>'renews' IS NULL OR every.charged = year::text
             -- What is dated later than a later adoption counts in the adoption's year as well.
             OR (every.charged::integer > year AND EXISTS (
-                SELECT FROM ledger_entry AS adopted WHERE adopted.account = '*' AND adopted.kind = 'adopted'
+                SELECT FROM ledger_entry AS adopted
+                WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
                 AND adopted.number >= every.stated AND adopted.body::jsonb->>'year' = year::text))
         GROUP BY every.epsilon
     LOOP

@@ -77,8 +77,8 @@ LEDGER = (
                 "what was rejected is published",
             ),
             Mutation(
-                "if charge.account in self.accounts:\n                self._spend(charge, entry)",
-                "if False:\n                pass",
+                "self.carried.add(charge.hash)\n            self._spend(charge, entry)",
+                "self.carried.add(charge.hash)",
                 "lost",
             ),
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
@@ -142,7 +142,11 @@ LEDGER = (
         (
             Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),
             Mutation("if entry.previous_hash != (previous.hash if previous else None):", "if False:", "a broken chain"),
-            Mutation('or facts["year"] != books.year_at(entry.made_at, entry.kind)', "", "an entry of another year"),
+            Mutation(
+                'or facts["year"] != books.year_at(\n        entry.made_at, entry.kind, "waits" in facts\n    ):',
+                ":",
+                "an entry of another year",
+            ),
             Mutation(" and allowed <= own | general)", ")", "a charge by a decision that was taken back"),
             Mutation("(allowed & own and ", "(", "a charge without a decision, or by one for all accounts alone"),
             Mutation("allowed <= own | general", "allowed <= own", "a charge by an engine's version that was allowed"),
@@ -186,7 +190,17 @@ LEDGER = (
             Mutation(
                 "if key is not None and key == self._latest(signer_of(first)):", "if False:", "one operator signs twice"
             ),
-            Mutation("len(self.operators) > 1", "len(self.operators) > 2", "one operator adds a second key alone"),
+            Mutation(
+                "return bool(two) and len(self.operators) > 1",
+                "return bool(two) and len(self.operators) > 2",
+                "one operator adds a second key alone",
+            ),
+            Mutation('return "denies" in facts and', "return False and", "one operator denies a row of the witness"),
+            Mutation(
+                "for number in numbers:\n            del self.waiting[number]\n",
+                "for number in numbers:\n            pass\n",
+                "an adoption is signed after a charge that it would end",
+            ),
             Mutation("            if others:\n", "            if False:\n", "a source belongs to two accounts"),
             Mutation(
                 "            self.judge_allowed(str(first.account), first.facts)\n",
@@ -335,7 +349,21 @@ LEDGER = (
             Mutation(" AND taken.number <> ALL (waiting)", "", "what waits to be taken back stops releases"),
             Mutation("AND kind = 'raised' AND number <> ALL (waiting)", "AND kind = 'raised'", "a raise that waits"),
             Mutation("AND kind = 'listed'", "AND kind = 'none'", "what an upgrade lists counts as decided"),
+            Mutation("'raised', 'adopted')", "'raised')", "an adoption that waits counts on a server"),
         ),
+    ),
+    *(
+        Part(f"sql/ledger/witness_{table}.sql", ("attacks/test_rows_planted_in_a_witness.py",), mutations)
+        for table, mutations in {
+            "charge": (
+                Mutation("gcd(top, bottom) <> 1 OR ", "", "a price in two spellings"),
+                Mutation("OR NEW.revision <> 1 +", "OR NEW.revision < 1 +", "a revision after which none is left"),
+                Mutation(" AND made.hash = NEW.hash)", " AND false)", "a charge is held twice, at two prices"),
+            ),
+            "answer": (Mutation("AND made.hash = NEW.charge\n", "\n", "an answer to what nobody charged"),),
+            "head": (Mutation("NEW.number <= (SELECT", "NEW.number < (SELECT", "another hash of the last entry"),),
+            "place": (Mutation("NEW.number IS DISTINCT FROM", "NEW.number <", "a number that leaves no next one"),),
+        }.items()
     ),
     Part(
         "dphist_pipeline/ledger/database.py",
@@ -369,6 +397,12 @@ LEDGER = (
         ("unit/test_witness.py", "unit/test_witness_file.py", "attacks/test_copies_that_draw_again.py"),
         (
             Mutation("            if generation < current[0]:\n", "            if False:\n", "a superseded copy draws"),
+            Mutation(
+                "ledger.charges[position] != charge:",
+                "ledger.charges[position].hash != charge.hash:",
+                "a charge's hash beside another price is taken for the charge",
+            ),
+            Mutation("if number < LARGEST_NUMBER:\n", "if True:\n", "a place without a next one stops releases"),
             Mutation(
                 "position >= len(ledger.charges) or", "position < len(ledger.charges) and", "a ledger that is behind"
             ),
@@ -565,7 +599,24 @@ LEDGER = (
             "system/test_restored_backups.py",
             "system/test_rejections.py",
         ),
-        (Mutation("(standing.charges if standing else ())", "()", "charges that the witness holds are forgotten"),),
+        (Mutation("seen = standing.charges if standing else ()", "seen = ()", "what the witness holds is forgotten"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/store_decisions.py",
+        ("attacks/test_rows_planted_in_a_witness.py",),
+        (
+            Mutation(
+                "            and store.missing_head(ledger, witness) is None\n",
+                "",
+                "one operator denies a ledger's end",
+            ),
+            Mutation("standing is not None\n            and", "standing is None or", "one operator begins a witness"),
+            Mutation(
+                "            [charge.facts() for charge in adoption.carried],\n",
+                '            stated["carried"],\n',
+                "an adoption is signed that forgets what the witness saw since",
+            ),
+        ),
     ),
     Part(
         "dphist_pipeline/releasing/sanitizing.py",

@@ -16,7 +16,7 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, ledger_database
-from dphist_pipeline.ledger.witness_file import WitnessServer
+from dphist_pipeline.ledger.witness_file import WitnessFile, WitnessServer, witness_database
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
@@ -79,14 +79,20 @@ def move(
 
 
 @ledger_app.command()
-def upgrade(store: StoreOption = None) -> None:
-    """Gives a ledger on a server the rules of this version.
+def upgrade(
+    witness: Annotated[bool, typer.Option("--witness", help="The witness on a server instead.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Gives a ledger or a witness on a server the rules of this version.
 
     Run it once, as the owner of its tables, where `dphist doctor` says so.
     Entries stay as they are. Where decisions of an earlier version wait for a
     second signature, one entry, signed with your operator's key, lists them.
     """
     opened_store = Store.named(store)
+    if witness:
+        _upgrade_witness(witness_database(opened_store.witness_file))
+        return
     database = ledger_database(opened_store.ledger_url)
     # Its entries are not read yet: rules can be upgraded before a malformed row is taken away, and after.
     if isinstance(database, PostgresDatabase):
@@ -101,6 +107,16 @@ def upgrade(store: StoreOption = None) -> None:
         out.print(f"[green]✓[/] The ledger says now what waits for a second signature: {entries}")
     elif not isinstance(database, PostgresDatabase):
         out.print("The ledger is a file: nothing to upgrade.")
+
+
+def _upgrade_witness(database: WitnessFile | WitnessServer) -> None:
+    if isinstance(database, WitnessFile):
+        out.print("The witness is a file: nothing to upgrade.")
+    elif database.has_former_rules():
+        database.upgrade_rules()
+        out.print("[green]✓[/] From now on the server refuses every row that the program would not write")
+    else:
+        out.print("[green]✓[/] The rules are those of this version already")
 
 
 @ledger_app.command()

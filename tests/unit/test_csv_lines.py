@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.ingest import opened_source
+from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 
@@ -19,7 +20,7 @@ RFC, APOSTROPHE, NONE, ALL = '"', "'", "", "all"
 Row = tuple[str | None, ...]
 
 
-def fields_of(line: str, delimiter: str, quote: str) -> Row | None:  # noqa: C901 - plain on purpose
+def fields_of(line: str, delimiter: str, quote: str) -> Row | None:
     """The fields of a line, sign by sign; None if it is unreadable."""
     sign, fields, place = "'" if quote == APOSTROPHE else '"', list[str](), 0
     while True:
@@ -199,3 +200,72 @@ def test_generated_lines_are_read_as_plainly(content: tuple[str, str], quote: st
     if text.removeprefix("\ufeff")[5:].startswith("\r") and text[6:7] == "\n":
         return  # the header's own end and an empty line
     agrees(text.encode(), delimiter, quote)
+
+
+def quoted_line(fields: list[str]) -> str:
+    """A record as `csv.QUOTE_ALL` writes it."""
+    return ",".join('"' + field.replace('"', '""') + '"' for field in fields) + "\n"
+
+
+PARTS = st.lists(st.sampled_from(["\n", "\n", '"', '"', ",", ",", "p2", "\r\n", "\ufeff"]), max_size=9).map("".join)
+
+
+@examples(150)
+@given(texts=st.lists(PARTS, min_size=2, max_size=3), place=st.integers(0, 3))
+@example(['x\n",",', "\ny"], 2)
+@example(["x\n", ',",', "\ny"], 3)
+def test_where_all_is_quoted_no_line_of_one_persons_text_is_somebody_elses(texts: list[str], place: int) -> None:
+    place = min(place, len(texts))
+    record = [*texts[:place], "p1", *texts[place:]]
+    names = [f"column_{number}" for number in range(len(record))]
+    rows, _ = plainly((quoted_line(names) + quoted_line(record)).encode(), ",", ALL)
+    assert {row[place] for row in rows} <= {"p1", None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_files_of_several_buffers_are_read_line_by_line(ending: str, end: str) -> None:
+    odd = ['1,"2, and",3', '"1","2"" x",3', '1,"2,3', "1,2", "", '"', "x" * 70_000 + ",,1", "\ufeff1,2,3", "ä,😀,"]
+    lines = [
+        odd[number % len(odd)] if number % 7 == 0 else f"{number},some text,{number % 13}" for number in range(50_000)
+    ]
+    content = end.join(["a,b,c", *lines]).encode()
+    assert len(content) > 1 << 26  # above any buffer of DuckDB
+    pack = {
+        "csv": bytes,
+        "csv.gz": lambda text: gzip.compress(text, 1),
+        "csv.zst": lambda text: pa.compress(text, "zstd", asbytes=True),
+    }
+    rows, unreadable = plainly(content, ",", RFC)
+    found, others = read({f"{number}.{ending}": pack[ending](content) for number in range(3)})  # type: ignore[operator]
+    assert others == 3 * unreadable
+    assert found == sorted(3 * rows, key=repr)
+
+
+def test_folders_that_name_columns_go_with_each_line() -> None:
+    files = {f"line={number}/more=x/a.csv": b'a,b\n1,"2,"\n1\r,2\n' for number in range(5)}
+    rows, unreadable = read(files, hive=True)
+    assert rows == sorted([(*row, str(n), "x") for n in range(5) for row in (("1", "2,"), ("1\r", "2"))], key=repr)
+    assert unreadable == 0
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "latin-1"])
+def test_lines_in_other_encodings_are_read_alike(encoding: str) -> None:
+    agrees('a,b\r\n"ä, ö",1\r\nü\r,2\r\n\0,3\r\n"ß,4\r\n'.encode(encoding), encoding=encoding)
+
+
+def test_a_header_of_another_form_is_refused_and_one_with_fewer_names_reads_nothing() -> None:
+    written_by_r = b'"ward" "patient"\n"1" "a" "p1"\n"2" "a" "p1"\n'  # of R's write.table
+    assert read({"a.csv": written_by_r}, delimiter=" ") == ([], 2)
+    for header, quote in ((b'"a,b\n', RFC), (b'a,b"\n', RFC), (b'"a","b"\n', NONE)):
+        with pytest.raises(SourceRefused, match="no usable header line"):
+            read({"a.csv": header + b"1,2\n"}, quote=quote)
+
+
+def test_lines_of_a_mebibyte_and_more_move_no_other_line() -> None:
+    for size in (LONGEST - 4, LONGEST, 3 * LONGEST):
+        for more in (b"", b"\r", b"\xff"):
+            content = b'a,b\n1,"2"\n"' + b"x" * size + more + b'",2\n3,4\n'
+            rows, _ = read({"a.csv": content})
+            assert [row for row in rows if len(row[0] or "") < 9] == [("1", "2"), ("3", "4")]

@@ -81,11 +81,11 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
+    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words, lines_in_words
     from dphist_pipeline.planning.unit_names import unit_doubt
 
     types = {**checked.declared_types, **compared.types}
-    encoding = encoding_in_words(checked)
+    encoding, lines = encoding_in_words(checked), lines_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
@@ -118,7 +118,7 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
-        **({"encoding_read": encoding} if encoding else {}),
+        **({"encoding_read": encoding, "lines_read": lines} if encoding else {}),
         **({"columns_read": [{**vars(reading)} for reading in readings]} if readings else {}),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
@@ -148,7 +148,7 @@ def check(
     print_lines(
         [
             *(["How columns are read, by their types:"] if readings else []),
-            *(f"  {sentence}" for sentence in [encoding, *(reading.says for reading in readings)] if sentence),
+            *(f"  {sentence}" for sentence in [encoding, lines, *(reading.says for reading in readings)] if sentence),
         ]
     )
     print_lines(remarks)

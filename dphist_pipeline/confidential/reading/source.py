@@ -135,6 +135,7 @@ class Source:
     relation: str  # SQL that yields the rows, with `parameters` bound
     parameters: Mapping[str, Any]  # what `relation` takes
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
+    unreadable: str = ""  # of CSV: SQL that yields a row for each line that has no row in `relation`, being unreadable
     replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:

@@ -65,6 +65,8 @@ def why_format(of_spreadsheet: bool) -> tuple[str, ...]:
 COLUMNS = "Which columns do readers need? Numbers or names, with commas between"
 WHY_COLUMNS = (
     "Each becomes an axis. Every combination is a cell with noise of its own: cells multiply, and rows do not.",
+    "None that is made of other people's rows (a household's size, a rank, a calibrated weight): epsilon does not "
+    "cover it.",
     "Rule of thumb: two or three; at least 20 rows a cell in a period.",
 )
 WHY_AXIS = (

@@ -346,6 +346,8 @@ def _axes(
         "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
+        "  # No axis where a person is protected: a column made of other people's rows (a household's size, a rank,",
+        "  # a calibrated weight). One person more changes it in the rows of others: epsilon does not cover that.",
     ]
     reason = "which seems to name a unit: its cells would publish who is in the records."
     lines += [f"  # No axis: {comment_text(column.name)}, {reason}" for column in ids]

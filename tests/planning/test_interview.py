@@ -27,7 +27,7 @@ from dphist_pipeline.planning._public_lists import LISTS, list_for
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.expected_quality import rows_for_quality, small_share
 from dphist_pipeline.planning.interview import Decided, Question, interview
-from dphist_pipeline.planning.unit_names import names_event, names_person, unit_doubt
+from dphist_pipeline.planning.unit_names import doubt_of_other_rows, names_event, names_person, unit_doubt
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
@@ -188,6 +188,45 @@ def test_check_says_that_a_unit_has_the_name_of_an_event(office: Office) -> None
     assert len(told) == 1 and told[0].startswith("call_id looks like the id of an event or a row: with it as")
     assert unit_doubt(["id"], ["age", "person_id"]) and not unit_doubt(["id"], ["age"])
     assert not unit_doubt(["visit_id", "patient_id"], ["patient_id"])
+
+
+@pytest.mark.parametrize(
+    ("units", "column", "doubted"),
+    [
+        *(
+            (["person_id"], name, True)
+            for name in (
+                "household_size",
+                "hhSize",
+                "FAMILY_TYPE",
+                "income_rank",
+                "weight",
+                "calibrated_weight",
+                "PWGTP",
+            )
+        ),
+        *((["row"], name, True) for name in ("household_size", "persons_in_room", "percentile", "siblings")),
+        *((["household_id"], name, False) for name in ("household_size", "family_type", "age")),
+        (["household_id"], "income_rank", True),
+        *(
+            (["person_id"], name, False)
+            for name in ("age", "birth_weight", "weight_kg", "frankness", "ward", "rankine")
+        ),
+    ],
+)
+def test_names_of_what_other_people_s_rows_make_are_doubted(units: list[str], column: str, doubted: bool) -> None:
+    doubt = doubt_of_other_rows(units, ["age", column])
+    assert doubt.startswith(f"{column}: the name speaks") is doubted and bool(doubt) is doubted
+
+
+def test_who_counts_persons_by_household_is_warned_before_and_by_check(office: Office) -> None:
+    decided, questions = asked(ANSWERS, LOANS.replace("kind", "family_type"))
+    assert decided is not None and any(
+        remark.startswith("! family_type: the name speaks") for question in questions for remark in question.remarks
+    )
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    (warning,) = office.run("check", "loans.yaml", "--json").json["warnings"]
+    assert warning.startswith("family_type: ") and "one card more or less changes it" in warning
 
 
 def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:

@@ -82,15 +82,18 @@ def check(
     compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
-    from dphist_pipeline.planning.unit_names import unit_doubt
+    from dphist_pipeline.planning.unit_names import doubt_of_axes, unit_doubt
 
     types = {**checked.declared_types, **compared.types}
     encoding = encoding_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
-    doubt = unit_doubt(
-        checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
-    )
-    warnings = [*filter(None, [warning, doubt, _changed(beside)]), *faults(Store.folder(store) / "public")]
+    doubts = [
+        unit_doubt(
+            checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
+        ),
+        doubt_of_axes(checked),
+    ]
+    warnings = [*filter(None, [warning, *doubts, _changed(beside)]), *faults(Store.folder(store) / "public")]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis
 from dphist_pipeline.errors import Refused, first_of
-from dphist_pipeline.planning.drafting import comment_text, draft_refused, field, yaml_text
+from dphist_pipeline.planning.drafting import PUBLISH, comment_text, draft_refused, field, yaml_text
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
@@ -238,6 +238,7 @@ def _lines(release: str, file: str, answers: Mapping[str, Any], within: str, ser
     for name in _AFTER_AXES:
         if name in answers:
             yield _field(name, answers[name], comments)
+    yield PUBLISH
 
 
 def _field(name: str, value: Any, comments: Mapping[str, str]) -> str:

@@ -136,6 +136,12 @@ _OUTCOME = re.compile(
 )
 
 
+# Files without records, numbers in another form and a wrong encoding are no mistakes that a spec can show.
+PUBLISH = field(
+    "publish", "if_plausible", "numbers as if nothing had been read wait for a person; or automatic, manual"
+)
+
+
 @dataclass(frozen=True)
 class Roles:
     """The columns of a file, by what a spec can take them for."""
@@ -178,6 +184,7 @@ def draft(
         *_axes(others, ids, codes, dates, layout),
         *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
+        PUBLISH,
     ]
     text = "\n".join(lines) + "\n"
     attributes_in(text)  # refused unless it is YAML

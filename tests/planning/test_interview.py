@@ -589,6 +589,36 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     assert office.run(*released).code == 0
 
 
+SHELVES = "Bücher, Hörbücher"
+
+
+@pytest.mark.parametrize(
+    ("rows", "encoding", "doubt"),
+    [
+        ("", "utf-8", "The interval of the total holds 0"),
+        ("{},30,Bücher\n", "utf-8", ""),
+        ("{},30.5,Bücher\n", "utf-8", ""),
+        ('{},"30,5",Bücher\n', "utf-8", "Nearly all rows are `other` along age"),
+        ("{},30,Bücher\n", "windows-1252", "Nearly all rows are `other` along kind"),
+    ],
+    ids=["header alone", "as declared", "with a decimal point", "decimal commas", "another encoding"],
+)
+def test_what_new_writes_holds_back_files_that_are_not_as_declared(
+    office: Office, rows: str, encoding: str, doubt: str
+) -> None:
+    header = "card,age,kind\n"
+    decided, _ = asked(["1", "none", "2, 3", "0 100 10", SHELVES, "none", "cells", "1", "library", "1"], header)
+    assert decided is not None and "\n  publish: if_plausible " in decided.text
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    lines = [rows.format(number) for number in range(500)]
+    Path("loans.csv").write_text(header + "".join(lines), encoding=encoding)
+    opening = ("ledger", "open", "--for", "loans.yaml", "--total", "9")
+    assert office.run("init").code == 0
+    assert office.run(*opening, "--yes", office.run(*opening, "--json").json["digest"]).code == 0
+    made = office.run("release", "loans.yaml", "--json").json
+    assert made.get("awaits_approval", False) is bool(doubt) and doubt in made.get("why", "")
+
+
 def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
     """The second command allows what the spec reads; a spec of other people is told to name another account."""
     Path("loans.csv").write_text(LOANS)

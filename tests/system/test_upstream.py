@@ -86,7 +86,7 @@ def test_files_of_other_periods_are_not_read(office: Office) -> None:
 def test_check_names_what_the_latest_period_still_needs(office: Office) -> None:
     office_with(office)
     told = office.run("check", office.folder / "spec.yaml")
-    assert told.code == 0 and ".parquet" in told.out and "needs files that are not there" in told.out
+    assert told.code == 1 and ".parquet" in told.out and "needs files that are not there" in told.out
 
 
 UPSTREAM = {"source": "data/admissions.parquet", "deps": ["raw/visits"]}

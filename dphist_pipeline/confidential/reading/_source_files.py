@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -133,9 +133,10 @@ def open_parquet(
     parameters = {"files": list(files)}
     unfit = "has files whose columns do not fit together. Give them the same types."
     columns_of(connection, where, unfit, relation, parameters)
+    lacking = _lacking([*zip(files.values(), by_file, strict=True)])
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
-    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaced="?")
+    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, lacking=lacking, replaced="?")
 
 
 def _types(
@@ -170,10 +171,24 @@ def _type_in_all(types: set[str]) -> str:
     return f"{' in some files and '.join(kinds)} in others"
 
 
+def _lacking(by_file: Sequence[tuple[str, Collection[str]]]) -> dict[str, str]:
+    """By column that some files have and others have not, the first that has it not.
+
+    `by_file`: what messages call a file, which may be the same for several, and its columns.
+    """
+    columns = dict.fromkeys(name for _, names in by_file for name in names)
+    return {
+        column: next(called for called, names in by_file if column not in names)
+        for column in columns
+        if not all(column in names for _, names in by_file)
+    }
+
+
 def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None) -> Source:
     """Reads header lines, and checks that archives are whole.
 
-    One reader for every distinct header line, so that files may order their columns differently.
+    One reader for every distinct header line, so that files may order their columns differently. A column that some
+    files lack is null there, and serves for nothing: see `Source.lacking`.
 
     Args:
         files: sorted, at least one, all with the same ending.
@@ -190,9 +205,8 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
     for path in files:
         _check_whole(path)
         by_header.setdefault(_csv_header(path, source), []).append(path)
-    if len({frozenset(header) for header in by_header}) > 1:
-        raise SourceRefused(where, "has files whose header lines name different columns")
-    header = next(iter(by_header))
+    headers = [(without_values(of[0]), names) for names, of in by_header.items()]
+    header = _all_names(headers)
     refuse_shadowed(where, header, folders)
     read = {path: path for path in files}
     if copies is not None and (source.csv_encoding != csv_text.UTF_8 or not all(map(_is_utf8, files))):
@@ -206,7 +220,34 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         parts.append(f"SELECT * FROM read_csv($files_{number}, columns = {{{declared}}}, {reading})")
     parameters = {f"files_{number}": [str(read[path]) for path in of] for number, of in enumerate(by_header.values())}
     types = dict.fromkeys((*header, *folders), "VARCHAR")
-    return Source(types, " UNION ALL BY NAME ".join(parts), parameters, is_csv=True, replaced=csv_text.LOST)
+    doubts = (
+        f"{called}: {doubt}"
+        for called, names in headers
+        if (doubt := csv_text.doubt_of_header(names, source.csv_delimiter))
+    )
+    return Source(
+        types,
+        " UNION ALL BY NAME ".join(parts),
+        parameters,
+        is_csv=True,
+        lacking=_lacking(headers),
+        doubt=next(doubts, ""),
+        replaced=csv_text.LOST,
+    )
+
+
+def _all_names(headers: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The names of all header lines, each once; refuses two that differ in case alone, without repeating them.
+
+    `headers`: what messages call a file, and its names.
+    """
+    by_lower: dict[str, str] = {}
+    for called, names in headers:
+        if any(by_lower.setdefault(name.lower(), name) != name for name in names):
+            raise SourceRefused(
+                called, "names a column in other letters than another file, in upper or lower case; write it alike"
+            )
+    return [*by_lower.values()]
 
 
 def _csv_reading(path: Path, source: SourcePlan, hive: bool) -> str:
@@ -250,19 +291,20 @@ def _copy_in_utf8(path: Path, encoding: csv_text.Encoding, folder: Path) -> Path
 
 def _csv_header(path: Path, source: SourcePlan) -> tuple[str, ...]:
     """The column names in the first line of a CSV file; no message repeats them, or says which are alike."""
-    start = b""
+    start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
         line, _, rest = "".join(csv_text.decoded(BytesIO(start), source.csv_encoding)).partition("\n")
         line = "" if len(start) == csv_text.LONGEST_HEADER and not rest else line.removeprefix("\ufeff").rstrip("\r")
         with suppress(ValueError):
             return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote))
+        doubt = csv_text.doubt_of_line(line)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     if likely is None:
         mend = f"; its bytes look like UTF-16, which is not read: {csv_text.WRITE_ANEW}"
     raise SourceRefused(
         without_values(path),
-        f"cannot be read, or has no usable header line: column names in {source.csv_encoding}, each once, apart by the "
-        f"declared `csv_delimiter`{mend}",
+        f"cannot be read, or has no usable header line: {doubt}column names in {source.csv_encoding}, each once, apart "
+        f"by the declared `csv_delimiter`{mend}",
     )

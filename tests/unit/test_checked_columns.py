@@ -64,7 +64,7 @@ def test_of_a_csv_header_that_names_the_unit_the_nearest_name_alone_is_shown(off
     [
         ("patient;age;ward", 'the header has one column: is `;` the delimiter? `csv_delimiter: ";"`'),
         ("patient\tage\tward", 'is `\\t` the delimiter? `csv_delimiter: "\\t"`'),
-        ('"patient","age","ward"', "names stand in quotes: `csv_quote: '\"'`"),
+        ('"patient","age","ward"', "it has quotes: declare `csv_quote: '\"'`"),
         ("Patient,age,ward", "writes it in other letters: case, blanks and quotes count"),
         (" patient,age,ward", "writes it in other letters: case, blanks and quotes count"),
         ("Zacharias 2026\npatient,age,ward", "names one column: if it is a title, remove the lines above the header"),

@@ -1,11 +1,13 @@
 """Opening the files of a source: which they are, and what columns they have; no record is read.
 
-CSV files, compressed or not, are read as declared, with nothing guessed. A line of more than `LONGEST_LINE` bytes is no
-row, and lines around it are read as if it were not there. DuckDB holds some 2,000 lines at a time, so that lines of any
-number and content fit the memory of `ingest`.
+CSV files, compressed or not, are read as declared, with nothing guessed: DuckDB finds lines, which are text, and SQL
+splits each alone (see `_csv_lines`). A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read as
+if it were not there. DuckDB holds pieces of some 8 MB at a time, so that lines of any number and content fit the memory
+of `ingest`.
 
-DuckDB leaves out a whole line for one byte that is no UTF-8, and fails on some bytes of Latin-1. So files with such
-bytes, or in a declared encoding, are read from copies in UTF-8 (see `csv_text`).
+DuckDB leaves out a whole line for one byte that is no UTF-8, and fails on some bytes of Latin-1. It ends a line at every
+carriage return, and cuts it at a NUL. So files with such bytes, or in a declared encoding, are read from copies in UTF-8
+(see `csv_text`).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import duckdb
 
 from dphist_pipeline import csv_text
 from dphist_pipeline.confidential.plan import SourcePlan
+from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
 from dphist_pipeline.confidential.reading.source import (
     WHOLE_NUMBERS,
     Source,
@@ -34,10 +37,11 @@ from dphist_pipeline.confidential.reading.source import (
     without_values,
 )
 from dphist_pipeline.spec.sources import ending_of
-from dphist_pipeline.sql_files import literal
+from dphist_pipeline.sql_files import identifier, literal
 
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
-LONGEST_LINE = 1 << 20
+# Of more files than twice its threads, DuckDB gives each thread a whole one, and holds 2,000 lines of up to 1 MiB at a time.
+FILES_TOGETHER = 2
 
 
 def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
@@ -202,23 +206,35 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
     if folders and copies is not None and any("=" in part for part in copies.parts):
         raise SourceRefused(where, "is read with `hive: true` by a store in a folder called `column=value`; move that")
     by_header: dict[tuple[str, ...], list[Path]] = {}
+    cr_ends = {}
     for path in files:
         _check_whole(path)
-        by_header.setdefault(_csv_header(path, source), []).append(path)
+        names, cr_ends[path] = _csv_header(path, source)
+        by_header.setdefault(names, []).append(path)
     headers = [(without_values(of[0]), names) for names, of in by_header.items()]
     header = _all_names(headers)
     refuse_shadowed(where, header, folders)
     read = {path: path for path in files}
-    if copies is not None and (source.csv_encoding != csv_text.UTF_8 or not all(map(_is_utf8, files))):
+    is_plain = source.csv_encoding == csv_text.UTF_8 and (
+        copies is None or all(_is_plain(path, cr_ends[path]) for path in files)
+    )
+    if copies is not None and not is_plain:
         read = {
-            path: _copy_in_utf8(path, source.csv_encoding, copies / str(number)) for number, path in enumerate(files)
+            path: _copy_marked(path, source.csv_encoding, cr_ends[path], copies / str(number))
+            for number, path in enumerate(files)
         }
-    reading = _csv_reading(read[files[0]], source, bool(folders))
-    parts = []
-    for number, columns in enumerate(by_header):
-        declared = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in columns)
-        parts.append(f"SELECT * FROM read_csv($files_{number}, columns = {{{declared}}}, {reading})")
-    parameters = {f"files_{number}": [str(read[path]) for path in of] for number, of in enumerate(by_header.values())}
+    form = LineForm(source.csv_delimiter, source.csv_quote, marked=not is_plain)
+    before, after = _lines_reading(read[files[0]], folders)
+    parts, unreadable, parameters = [], [], {}
+    for columns, paths in by_header.items():
+        given = {
+            f"files_{len(parts)}_{start}": [str(read[path]) for path in paths[start : start + FILES_TOGETHER]]
+            for start in range(0, len(paths), FILES_TOGETHER)
+        }
+        lines = " UNION ALL ".join(f"{before}${name}{after}" for name in given)
+        parts.append(form.rows(lines, columns, folders))
+        unreadable.append(form.unreadable(lines, len(columns)))
+        parameters.update(given)
     types = dict.fromkeys((*header, *folders), "VARCHAR")
     doubts = (
         f"{called}: {doubt}"
@@ -233,6 +249,7 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         lacking=_lacking(headers),
         doubt=next(doubts, ""),
         replaced=csv_text.LOST,
+        unreadable=" UNION ALL ".join(unreadable),
     )
 
 
@@ -250,16 +267,20 @@ def _all_names(headers: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
     return [*by_lower.values()]
 
 
-def _csv_reading(path: Path, source: SourcePlan, hive: bool) -> str:
-    """How every file is read: nothing guessed, and no line that fails."""
-    # With padding, DuckDB's parallel reader fails on a line break inside quotes.
-    delimiter, quote, parallel = source.csv_delimiter, source.csv_quote, "false" if source.csv_quote else "true"
+def _lines_reading(path: Path, folders: tuple[str, ...]) -> tuple[str, str]:
+    """SQL before and after the name of files, that gives their lines: nothing guessed, and no line that fails.
+
+    Without a delimiter, DuckDB cuts a line at a NUL; what would stand behind it has a column, or it would be an error.
+    """
+    columns = "".join(f", {identifier(name)}" for name in folders)
     return (
-        "auto_detect = false, header = true, "
-        f"delim = {literal(delimiter)}, quote = {literal(quote)}, escape = {literal(quote)}, comment = '', "
-        "ignore_errors = true, null_padding = true, strict_mode = false, "
-        f"parallel = {parallel}, hive_partitioning = {str(hive).lower()}, hive_types_autocast = false, "
-        f"max_line_size = {LONGEST_LINE}, compression = {literal(csv_text.compression_of(path))}, encoding = 'utf-8'"
+        f"SELECT {LINE}{columns} FROM read_csv(",
+        f""", columns = {{{LINE}: 'VARCHAR', "=more": 'VARCHAR'}}, auto_detect = false, header = true, """
+        "delim = '', quote = '', escape = '', comment = '', "
+        "ignore_errors = true, null_padding = true, strict_mode = false, parallel = true, "
+        f"hive_partitioning = {str(bool(folders)).lower()}, hive_types_autocast = false, "
+        f"max_line_size = {csv_text.LONGEST_LINE}, compression = {literal(csv_text.compression_of(path))}, "
+        "encoding = 'utf-8')",
     )
 
 
@@ -275,30 +296,33 @@ def _check_whole(path: Path) -> None:
         raise SourceRefused(without_values(path), "is damaged, cut off, or no archive of its kind. Write it anew.")
 
 
-def _is_utf8(path: Path) -> bool:
+def _is_plain(path: Path, cr_ends: bool) -> bool:
     with closing(csv_text.opened_csv(path)) as file:
-        return csv_text.is_utf8(file)
+        return csv_text.is_plain(file, cr_ends)
 
 
-def _copy_in_utf8(path: Path, encoding: csv_text.Encoding, folder: Path) -> Path:
-    """A copy in UTF-8, in folders `column=value` as those of the file."""
+def _copy_marked(path: Path, encoding: csv_text.Encoding, cr_ends: bool, folder: Path) -> Path:
+    """A copy in UTF-8 whose lines DuckDB finds, in folders `column=value` as those of the file."""
     copied = folder.joinpath(*(part for part in path.parts[:-1] if part.find("=") > 0), "rows.csv")
     copied.parent.mkdir(parents=True)
     with closing(csv_text.opened_csv(path)) as file, copied.open("wb") as copy:
-        copy.writelines(text.encode() for text in csv_text.decoded(file, encoding))
+        copy.writelines(text.encode() for text in csv_text.marked(csv_text.decoded(file, encoding), cr_ends))
     return copied
 
 
-def _csv_header(path: Path, source: SourcePlan) -> tuple[str, ...]:
-    """The column names in the first line of a CSV file; no message repeats them, or says which are alike."""
+def _csv_header(path: Path, source: SourcePlan) -> tuple[tuple[str, ...], bool]:
+    """The column names in the first line of a CSV file; no message repeats them, or says which are alike.
+
+    With whether that line, and so each of the file, ends at a carriage return alone.
+    """
     start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
-        line, _, rest = "".join(csv_text.decoded(BytesIO(start), source.csv_encoding)).partition("\n")
-        line = "" if len(start) == csv_text.LONGEST_HEADER and not rest else line.removeprefix("\ufeff").rstrip("\r")
+        line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), source.csv_encoding)))
+        line = "" if len(start) == csv_text.LONGEST_HEADER and not end else line.removeprefix(csv_text.BOM)
         with suppress(ValueError):
-            return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote))
-        doubt = csv_text.doubt_of_line(line)
+            return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote)), end == "\r"
+        doubt = csv_text.doubt_of_line(line, source.csv_quote)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     if likely is None:

@@ -140,6 +140,7 @@ class Source:
     lacking: Mapping[str, str] = field(default_factory=dict)  # by column the first file without it, others having it
     unit: tuple[str, ...] = ()  # the columns of the privacy unit, which an operator decided on
     doubt: str = ""  # of the header line of a CSV file, without a word of it; empty if it looks like one
+    unreadable: str = ""  # of CSV: SQL that yields a row for each line that has no row in `relation`, being unreadable
     replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:

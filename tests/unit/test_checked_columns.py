@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow.parquet as pq
 import pytest
 from office import Office
 
@@ -122,7 +121,6 @@ def test_a_column_of_a_csv_that_no_spec_uses_may_be_missing_or_differ(office: Of
     with_csv(office, dict(zip(("2026-01.csv", "2026-02.csv"), months, strict=True)), epsilon="9")
     assert office.run("check", "spec.yaml").code == 0
     office.released()
-    assert round(sum(pq.read_table(office.published() / "histogram.parquet")["estimate"].to_pylist())) == 2
 
 
 @pytest.mark.parametrize("guess", ["secret", "guess"])

@@ -166,6 +166,15 @@ def test_files_that_do_not_serve_are_named_without_the_values_of_their_folders(o
     assert says in refused(files, SourceRefused, source="**/*.csv")
 
 
+def test_a_column_of_csv_that_is_not_used_may_be_missing_or_differ_and_each_row_counts():
+    files = {
+        "1.csv": b"person,age,old\na,5,x\n",
+        "2.csv": b"new,age,person\nx,15,b\n,5,c\n",
+        "3.csv": b"person,age\nd,25\n",
+    }
+    assert counted(files, source="*.csv", axes=[AGE]) == [2, 1, 1, 0, 0]
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_column_that_a_file_lacks_is_refused_where_messages_call_files_alike(kind: str):
     tables = [pa.table({"person": ["a"], "age": ["5"]}), pa.table({"person": ["b"], "years": ["5"]})]

@@ -281,7 +281,8 @@ LEDGER = (
                 "if amount.denominator > _LARGEST_DENOMINATOR:", "if False:", "an amount that cannot be read back"
             ),
             Mutation("1 <= request.revision <=", "0 <= request.revision <=", "a revision 0"),
-            Mutation(".strip():\n", ":\n", "a reason of blanks"),
+            Mutation("longest=2000).strip():\n", "longest=2000):\n", "a reason of blanks"),
+            Mutation("if reason and not reason.translate", "if not reason.translate", "a charge needs a reason"),
         ),
     ),
     Part(

@@ -26,7 +26,7 @@ class SourcePlan:
     folder: str | None = None  # files must lie in it, links followed; None for servers, object stores, studies
     table: str | None = None  # of a database
     csv_delimiter: str = ","  # between the fields of a CSV file
-    csv_quote: str = ""  # around some fields, or nothing
+    csv_quote: str = '"'  # around some fields, nothing, or `all` where every field is quoted
     csv_encoding: Encoding = "utf-8"  # that a CSV file is written in
     hive: bool = False  # whether folders called `column=value` give columns of text
     decimal_comma: bool = False  # whether text numbers are written 3,5

@@ -343,7 +343,9 @@ def source_not_allowed(
             "to be run in the project of the spec"
         )
     else:
-        reasons = "; ".join(difference_in_words(field, near, reading) for field in fields)
+        # That a CSV is read otherwise now stands last, and tells of quotes, too.
+        told = sorted({*fields} - ({"csv_quote"} if "lines" in fields else set()), key="lines".__eq__)
+        reasons = "; ".join(difference_in_words(field, near, reading) for field in told)
         problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
     command = f"dphist ledger allow {account} {options_of(reading)}"
     return LedgerError("not_allowed", what=f"Source {reading.address}", problem=problem, command=command)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dphist_pipeline.csv_text import UTF_8
+from dphist_pipeline.csv_text import QUOTE_ALL, UTF_8
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
@@ -62,6 +62,26 @@ def encoding_in_words(spec: ReleaseSpec) -> str:
     broken = "a value with other bytes is read as undeclared, and a row with such a unit is left out"
     alone = "every byte is read as a letter, a wrong one where the file is written otherwise"
     return f"CSV is read as {spec.csv_encoding}: {broken if spec.csv_encoding == UTF_8 else alone}{mend}"
+
+
+def lines_in_words(spec: ReleaseSpec) -> str:
+    """What a line of a CSV file must be to count, and whom it is taken for; empty for other sources."""
+    if spec.source_format != "csv":
+        return ""
+    form = {"": "no field in quotes", QUOTE_ALL: "every field in quotes"}.get(spec.csv_quote, "quotes in pairs")
+    text = (
+        f"each line of CSV is read alone (`csv_quote: {quote_in_words(spec.csv_quote)}`): one with {form} and as many "
+        "fields as the header line is a row; any other is in no number and nobody's, and only `dphist look` tells how "
+        "many there are. `publish: if_plausible` holds back a file of which most lines are such"
+    )
+    if spec.csv_quote not in ("", QUOTE_ALL):
+        text += (
+            ". A text of several lines is cut into them, and one within it may count as a row of somebody else: have "
+            "such files written without line breaks in text, or with every field quoted and `csv_quote: all`"
+        )
+    if spec.csv_quote and spec.privacy_unit == EVERY_ROW:
+        text += ". With `privacy_unit: row`, what is protected is a line, not a person"
+    return text[0].upper() + text[1:]
 
 
 def example_of(pattern: str) -> str:

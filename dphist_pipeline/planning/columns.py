@@ -64,8 +64,6 @@ class Layout:
 
     Attributes:
         delimiter: between fields of a CSV file; empty for Parquet.
-        quote: around fields of a CSV file; empty for Parquet, or if neither the header line has quotes nor a
-            spreadsheet seems to have written the file.
         encoding: that the bytes of a CSV file's header line look like.
         says_encoding: whether they tell it; plain ASCII is written alike in most.
     """
@@ -73,7 +71,6 @@ class Layout:
     file: Path
     columns: tuple[Column, ...]
     delimiter: str = ""
-    quote: str = ""
     encoding: Encoding = UTF_8
     says_encoding: bool = True
 
@@ -147,10 +144,8 @@ def _csv(file: Path) -> Layout:
     # Signs inside quotes part no fields.
     bare = _QUOTED.sub("", line)
     delimiter = max(DELIMITERS, key=(bare if any(sign in bare for sign in DELIMITERS) else line).count)
-    # Spreadsheets begin a file with a mark of its encoding, or part fields by semicolons, and quote where they must.
-    quote = '"' if '"' in line or text.startswith("\ufeff") or delimiter == ";" else ""
     try:
-        names = header_names(line, delimiter, quote)
+        names = header_names(line, delimiter, '"')
         # A column whose name is blanks alone can be named by no spec.
         problem = "" if all(name.strip() for name in names) else "its first line names a column by blanks alone"
     except ValueError as error:
@@ -168,7 +163,7 @@ def _csv(file: Path) -> Layout:
             f"with the names of the columns above it, as in card{delimiter}age{delimiter}kind",
         )
     columns = tuple(Column(name, "text") for name in names)
-    return Layout(file, columns, delimiter, quote, encoding, says_encoding(start))
+    return Layout(file, columns, delimiter, encoding, says_encoding(start))
 
 
 def _first_bytes(file: Path) -> bytes:

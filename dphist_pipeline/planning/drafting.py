@@ -53,8 +53,7 @@ def source_lines(output: Path, source: str | None, layout: Layout | None) -> lis
         lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
-            quote = f"'{layout.quote}'" if layout.quote == '"' else yaml_text(layout.quote)
-            lines.append(field("csv_quote", quote, "'\"' where fields are quoted, as by spreadsheets"))
+            lines.append(field("csv_quote", "rfc", "all if every field is in quotes: the safest; none if none ever is"))
         if layout.encoding != UTF_8 or not layout.says_encoding:
             comment = (
                 "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"

@@ -156,6 +156,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         for look in ledger.looks(spec.account)
         if look.number < charge.number
     ]
+    by_lines = any(decision.reading is not None and decision.reading.lines for decision in decisions)
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
@@ -164,6 +165,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         **({"required_checks": checks} if checks else {}),
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
+        **({"csv_quote": quote_in_words(spec.csv_quote)} if by_lines else {}),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
         **({"looked": looks} if looks else {}),
         "allowed": [

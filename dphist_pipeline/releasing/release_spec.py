@@ -69,6 +69,7 @@ def reading_of(records: RecordSource) -> SourceReading:
         decimal_comma=records.decimal_comma,
         unit=records.privacy_unit.columns,
         unit_normalise=records.unit_normalise,
+        lines=records.source_format == "csv",
     )
 
 

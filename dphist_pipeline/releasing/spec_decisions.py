@@ -216,7 +216,10 @@ def in_words(reading: SourceReading) -> str:
     parts = [f"table {reading.table}"] if reading.table is not None else []
     if reading.format == "csv":
         sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
-        quoted = f"{reading.csv_quote} around some" if reading.csv_quote else "none quoted"
+        quoted = {"": "none quoted", "all": "every one quoted"}.get(
+            reading.csv_quote, f"{reading.csv_quote} around some"
+        )
+        quoted += ", each line alone" if reading.lines else ""
         encoding = f" in {reading.csv_encoding}" if reading.csv_encoding != "utf-8" else ""
         parts.append(f"CSV{encoding} with {sign} between fields, {quoted}")
     parts += ["columns of folders called column=value"] if reading.hive else []

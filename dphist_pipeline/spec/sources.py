@@ -34,7 +34,7 @@ from pydantic import (
     field_validator,
 )
 
-from dphist_pipeline.csv_text import ENCODINGS, UTF_8, Encoding
+from dphist_pipeline.csv_text import ENCODINGS, QUOTE_ALL, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._row_functions import is_time_format
@@ -264,6 +264,9 @@ _PLAIN_NAMES = {
     **{"utf8": "utf-8", "cp1252": "windows-1252"},
     **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
 }
+RFC = "rfc"
+QUOTES = {RFC: '"', "none": ""}  # by what specs write, as digests and decisions hold it
+_OF_QUOTES = "rfc (quotes where a field needs them), none (no quotes), or all (every field quoted)"
 _OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"
 AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
 # As DuckDB and Spark call text.
@@ -508,6 +511,11 @@ def privacy_unit(value: object) -> PrivacyUnit:
     return unit
 
 
+def quote_in_words(quote: str) -> str:
+    """A way of quoting as specs write it, of the form that digests hold."""
+    return next((word for word, held in QUOTES.items() if held == quote), quote)
+
+
 DateFormat = Annotated[Text, AfterValidator(date_format)]
 PeriodFormat = Annotated[Text, AfterValidator(period_format)]
 NormalForm = Literal["trim", "lower", "nfc"]
@@ -530,11 +538,13 @@ class RecordSource(BaseModel):
         Field(strict=True, pattern=r"^[\t !#-&(-/:-@\[\]-`{-~]$", description='one sign such as "," or ";" or "\\t"'),
         IN_DIGEST,
     ] = ","
+    # Held as in digests: the quotation mark, nothing, or `all`.
     csv_quote: Annotated[
         str,
-        Field(strict=True, pattern="^[\"']?$", description="a quotation mark (' or \"), or an empty text"),
+        Field(strict=True, pattern=f"^(rfc|none|{QUOTE_ALL}|[\"']?)$", description=_OF_QUOTES),
+        AfterValidator(lambda word: QUOTES.get(word, word)),
         IN_DIGEST,
-    ] = ""
+    ] = RFC
     csv_encoding: Annotated[
         Encoding, BeforeValidator(_encoding_named), declared(digest=True, later=True, description=_OF_ENCODINGS)
     ] = UTF_8
@@ -560,6 +570,13 @@ class RecordSource(BaseModel):
         if context:
             self._base = context["base"]
 
+    @field_validator("csv_quote", mode="before")
+    @classmethod
+    def _no_quotes_without_csv(cls, quote: object, info: ValidationInfo) -> object:
+        """The digest of a spec without CSV stays as it was before `rfc` was the default."""
+        without = "source" in info.data and format_of(info.data["source"]) != "csv"
+        return "" if without and quote == RFC else quote
+
     @field_validator("source_table")
     @classmethod
     def _of_a_database(cls, table: str | None, info: ValidationInfo) -> str | None:
@@ -579,7 +596,7 @@ class RecordSource(BaseModel):
         parted = (info.data.get("csv_delimiter"), info.data.get("csv_quote")) == (",", "")
         if comma and parted and "source" in info.data and format_of(info.data["source"]) == "csv":
             raise ValueError(
-                'cannot be used where commas separate the fields: declare `csv_delimiter: ";"`, or `csv_quote`'
+                'cannot be used where commas separate the fields: declare `csv_delimiter: ";"`, or `csv_quote: rfc`'
             )
         return comma
 

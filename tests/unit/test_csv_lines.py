@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -116,9 +114,47 @@ def agrees(content: bytes, delimiter: str = ",", quote: str = RFC, encoding: str
 @pytest.mark.parametrize(
     "line",
     [
-        *("1,2", '"1","2"', '"1, and",2', '"1"" and",2', '"1" ,2', '1"2,3', '"1"2,3', '"1\\",2",3', '"1,2', '"",""', ","),
-        *("1", "1,2,3", "", '""', '"', " ", "\0", "1\0,2", "1,\0\0", "1\r1,2", "1,2\r", "\ufeff1,2", '\ufeff"1","2"', "\ufeff"),
-        *("\ufdd1,1", "\ufdd1a,\ufdd1b", "\ufdd1\r,\ufdd0", "ä,😀", '"","', '"",""","', "'1,1',2", ' "1","2"', "NULL,\\N", "#1,2"),
+        *(
+            "1,2",
+            '"1","2"',
+            '"1, and",2',
+            '"1"" and",2',
+            '"1" ,2',
+            '1"2,3',
+            '"1"2,3',
+            '"1\\",2",3',
+            '"1,2',
+            '"",""',
+            ",",
+        ),
+        *(
+            "1",
+            "1,2,3",
+            "",
+            '""',
+            '"',
+            " ",
+            "\0",
+            "1\0,2",
+            "1,\0\0",
+            "1\r1,2",
+            "1,2\r",
+            "\ufeff1,2",
+            '\ufeff"1","2"',
+            "\ufeff",
+        ),
+        *(
+            "\ufdd1,1",
+            "\ufdd1a,\ufdd1b",
+            "\ufdd1\r,\ufdd0",
+            "ä,😀",
+            '"","',
+            '"",""","',
+            "'1,1',2",
+            ' "1","2"',
+            "NULL,\\N",
+            "#1,2",
+        ),
     ],
 )
 def test_a_line_means_the_same_wherever_it_stands(line: str, quote: str) -> None:
@@ -128,7 +164,9 @@ def test_a_line_means_the_same_wherever_it_stands(line: str, quote: str) -> None
             agrees(f"a,b{end}{before}{line}{after}".encode(), quote=quote)
 
 
-SIGNS = st.sampled_from([*'aé😀 ";,\t|', '""', '","', '",', "\r", "\0", "\ufeff", "\ufdd0", "\ufdd1", "\ufdd1b", "'", "\\"])
+SIGNS = st.sampled_from(
+    [*'aé😀 ";,\t|', '""', '","', '",', "\r", "\0", "\ufeff", "\ufdd0", "\ufdd1", "\ufdd1b", "'", "\\"]
+)
 TEXTS = st.lists(SIGNS, max_size=5).map("".join)
 ENDS = st.sampled_from(["\n", "\n", "\r\n", "\n\n", "\r\r\n"])
 

@@ -70,7 +70,9 @@ class ReadingOptions:
         str | None, typer.Option(metavar="TABLE", help="The table of a database that holds the records.")
     ] = None
     csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="The sign between fields of CSV.")] = ","
-    csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="The sign around quoted fields of CSV.")] = ""
+    csv_quote: Annotated[
+        str, typer.Option(metavar="HOW", help="Quotes in CSV: rfc (where a field needs them), none, or all.")
+    ] = "rfc"
     csv_encoding: Annotated[
         str, typer.Option(metavar="NAME", help="How CSV is encoded: utf-8, windows-1252 or latin-1.")
     ] = "utf-8"

@@ -83,11 +83,11 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
+    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words, lines_in_words
     from dphist_pipeline.planning.unit_names import doubt_of_axes, unit_doubt
 
     types = {**checked.declared_types, **compared.types}
-    encoding = encoding_in_words(checked)
+    encoding, lines = encoding_in_words(checked), lines_in_words(checked)
     readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
     doubts = [
         unit_doubt(
@@ -124,7 +124,7 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
-        **({"encoding_read": encoding} if encoding else {}),
+        **({"encoding_read": encoding, "lines_read": lines} if encoding else {}),
         **({"columns_read": [{**vars(reading)} for reading in readings]} if readings else {}),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),

@@ -47,7 +47,9 @@ class LineForm:
             more: further columns of `lines`.
         """
         kept = "".join(f", {identifier(name)}" for name in more)
-        columns = ", ".join(f"{self._value(f'{FIELDS}[{place}]')} AS {identifier(name)}" for place, name in enumerate(names, 1))
+        columns = ", ".join(
+            f"{self._value(f'{FIELDS}[{place}]')} AS {identifier(name)}" for place, name in enumerate(names, 1)
+        )
         # Not by WHERE: DuckDB would push that, and each later condition, below the split, and split twice.
         readable = f"unnest(CASE WHEN len({FIELDS}) = {len(names)} THEN [{FIELDS}] ELSE [] END) AS {FIELDS}"
         return f"SELECT {columns}{kept} FROM (SELECT {readable}{kept} FROM ({self._split(lines, kept)}))"

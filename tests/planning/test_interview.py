@@ -602,7 +602,7 @@ SHELVES = "Bücher, Hörbücher"
         ("", "utf-8", "The interval of the total holds 0"),
         ("{},30,Bücher\n", "utf-8", ""),
         ("{},30.5,Bücher\n", "utf-8", ""),
-        ('{},"30,5",Bücher\n', "utf-8", "Nearly all rows are `other` along age"),
+        ("{};30,5;Bücher\n", "utf-8", "Nearly all rows are `other` along age"),
         ("{},30,Bücher\n", "windows-1252", "Nearly all rows are `other` along kind"),
     ],
     ids=["header alone", "as declared", "with a decimal point", "decimal commas", "another encoding"],
@@ -610,8 +610,10 @@ SHELVES = "Bücher, Hörbücher"
 def test_what_new_writes_holds_back_files_that_are_not_as_declared(
     office: Office, rows: str, encoding: str, doubt: str
 ) -> None:
-    header = "card,age,kind\n"
-    decided, _ = asked(["1", "none", "2, 3", "0 100 10", SHELVES, "none", "cells", "1", "library", "1"], header)
+    header = "card;age;kind\n" if ";" in rows else "card,age,kind\n"
+    semicolons = ["utf-8", "no"] if ";" in rows else []  # the encoding, and whether numbers are written 3,5
+    answers = ["1", "none", "2, 3", "0 100 10", SHELVES, *semicolons, "none", "cells", "1", "library", "1"]
+    decided, _ = asked(answers, header)
     assert decided is not None and "\n  publish: if_plausible " in decided.text
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     lines = [rows.format(number) for number in range(500)]

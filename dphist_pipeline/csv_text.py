@@ -1,9 +1,9 @@
 """CSV files as text: in which encoding they are written, copies of them in UTF-8, and their header lines.
 
-Lines end at a line feed, with all carriage returns before it; where the header line ends in a carriage return alone, at
-each of both. DuckDB ends a line at every carriage return, takes CR CR LF for the beginning of the next one, and cuts a
-text at a NUL. So a file that holds such signs, or ends of two kinds, is read from a copy with others in their place (see
-`marked`).
+Lines end at a line feed, with all carriage returns before it; where the header line ends in a carriage return alone,
+at each of both. DuckDB ends a line at every carriage return, takes the last of CR CR LF for the beginning of the next
+one, and cuts a text at a NUL. So a file that holds such signs, or ends of two kinds, is read from a copy with others in
+their place (see `marked`).
 
 Decoding never fails. In the encodings of one byte a sign, each byte is a sign of its own, also those to which
 windows-1252 gives none: two texts that differ in a file differ when they are read. In UTF-8, bytes that are no text
@@ -86,7 +86,7 @@ def is_utf8(file: IO[bytes]) -> bool:
 
 
 def is_plain(file: IO[bytes], cr_ends: bool) -> bool:
-    """Whether DuckDB finds the lines of a file in UTF-8 as they are: all end in LF, or all in CRLF, and nothing is marked.
+    """Whether DuckDB finds the lines of a file in UTF-8 as they are: all end in LF, or in CRLF, and nothing is marked.
 
     Args:
         cr_ends: whether the header line ends in a carriage return alone.

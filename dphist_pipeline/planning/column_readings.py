@@ -12,7 +12,7 @@ from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, Categ
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.mistakes import shown
-from dphist_pipeline.spec.sources import EVERY_ROW, ISO
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO, quote_in_words
 
 NOTHING = "NULL"  # as DuckDB calls the type of a column that holds nothing but nulls
 # A day whose day and month cannot be taken for each other.

@@ -19,7 +19,7 @@ RFC, APOSTROPHE, NONE, ALL = '"', "'", "", "all"
 Row = tuple[str | None, ...]
 
 
-def fields_of(line: str, delimiter: str, quote: str) -> Row | None:
+def fields_of(line: str, delimiter: str, quote: str) -> Row | None:  # noqa: C901 - plain on purpose
     """The fields of a line, sign by sign; None if it is unreadable."""
     sign, fields, place = "'" if quote == APOSTROPHE else '"', list[str](), 0
     while True:

@@ -155,7 +155,7 @@ def check(
     print_lines(
         [
             *(["How columns are read, by their types:"] if readings else []),
-            *(f"  {sentence}" for sentence in [encoding, *(reading.says for reading in readings)] if sentence),
+            *(f"  {sentence}" for sentence in [encoding, lines, *(reading.says for reading in readings)] if sentence),
         ]
     )
     print_lines(remarks)

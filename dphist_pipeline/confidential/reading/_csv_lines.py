@@ -24,6 +24,7 @@ from dphist_pipeline.sql_files import identifier, literal
 LINE = '"=line"'  # no folder `column=value` gives such a name
 FIELDS = '"=fields"'
 _DELIMITER_INSIDE = "chr(10)"
+BOM_SQL = literal(BOM)
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,16 @@ class LineForm:
 
     def unreadable(self, lines: str, fields: int) -> str:
         """SQL of the unreadable lines, whose columns are of no use."""
-        return f"SELECT {LINE} FROM ({self._split(lines)}) WHERE {LINE} IS NOT NULL AND len({FIELDS}) IS DISTINCT FROM {fields}"
+        condition = f"{LINE} IS NOT NULL AND len({FIELDS}) IS DISTINCT FROM {fields}"
+        return f"SELECT {LINE} FROM ({self._split(lines)}) WHERE {condition}"
 
     def _split(self, lines: str, kept: str = "") -> str:
-        """SQL of lines with their fields as written; a line is null that is no record, and fields that are unreadable."""
+        """SQL of lines with their fields as written; null for a line that is no record, and for unreadable fields."""
         # Of joined files, each may begin with a mark of its encoding.
         line = f"CASE WHEN starts_with({LINE}, {BOM_SQL}) THEN nullif(ltrim({LINE}, {BOM_SQL}), '') ELSE {LINE} END"
         if self.quote == QUOTE_ALL:
-            line = f"CASE WHEN trim({LINE}, {literal(BOM + sign_of(self.quote) + self.delimiter)}) = '' THEN NULL ELSE {line} END"
+            nothing = literal(BOM + sign_of(self.quote) + self.delimiter)
+            line = f"CASE WHEN trim({LINE}, {nothing}) = '' THEN NULL ELSE {line} END"
         return f"SELECT {LINE}, {self._fields()} AS {FIELDS}{kept} FROM (SELECT {line} AS {LINE}{kept} FROM ({lines}))"
 
     def _fields(self) -> str:
@@ -98,8 +101,8 @@ class LineForm:
         if self.marked:
             text = f"replace(replace({text}, {literal(MARKED_CR)}, chr(13)), {literal(MARKED_MARK)}, {literal(MARK)})"
         if self.quote == QUOTE_ALL:
-            return f"CASE WHEN trim({text}, {literal(sign_of(self.quote) + self.delimiter)}) = '' THEN NULL ELSE {text} END"
+            nothing = literal(sign_of(self.quote) + self.delimiter)
+            return f"CASE WHEN trim({text}, {nothing}) = '' THEN NULL ELSE {text} END"
         return f"nullif({text}, '')"
 
 
-BOM_SQL = literal(BOM)

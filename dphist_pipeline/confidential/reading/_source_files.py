@@ -1,13 +1,13 @@
 """Opening the files of a source: which they are, and what columns they have; no record is read.
 
 CSV files, compressed or not, are read as declared, with nothing guessed: DuckDB finds lines, which are text, and SQL
-splits each alone (see `_csv_lines`). A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read as
-if it were not there. DuckDB holds pieces of some 8 MB at a time, so that lines of any number and content fit the memory
-of `ingest`.
+splits each alone (see `_csv_lines`). A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read
+as if it were not there. DuckDB holds pieces of some 8 MB at a time, so that lines of any number and content fit the
+memory of `ingest`.
 
-DuckDB leaves out a whole line for one byte that is no UTF-8, and fails on some bytes of Latin-1. It ends a line at every
-carriage return, and cuts it at a NUL. So files with such bytes, or in a declared encoding, are read from copies in UTF-8
-(see `csv_text`).
+DuckDB leaves out a whole line for one byte that is no UTF-8, and fails on some bytes of Latin-1. It ends a line at
+every carriage return, and cuts it at a NUL. So files with such bytes, or in a declared encoding, are read from copies
+in UTF-8 (see `csv_text`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import identifier, literal
 
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
-# Of more files than twice its threads, DuckDB gives each thread a whole one, and holds 2,000 lines of up to 1 MiB at a time.
+# Of more files than twice its threads, DuckDB gives each thread a whole one, and holds 2,000 lines of up to 1 MiB.
 FILES_TOGETHER = 2
 
 
@@ -225,7 +225,9 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         }
     form = LineForm(source.csv_delimiter, source.csv_quote, marked=not is_plain)
     before, after = _lines_reading(read[files[0]], folders)
-    parts, unreadable, parameters = [], [], {}
+    parts: list[str] = []
+    unreadable: list[str] = []
+    parameters: dict[str, list[str]] = {}
     for columns, paths in by_header.items():
         given = {
             f"files_{len(parts)}_{start}": [str(read[path]) for path in paths[start : start + FILES_TOGETHER]]

@@ -183,7 +183,7 @@ def doubt_of_line(line: str, quote: str) -> str:
     if _SEPARATOR.fullmatch(line):
         return f"its first line is `sep=`, for spreadsheets. Remove that line{_declared(line)}. Then write "
     if '"' in line and not quote:
-        return "it has quotes: declare `csv_quote: '\"'` if names stand in them. Else it takes "
+        return "it has quotes: declare `csv_quote: rfc` if names stand in them. Else it takes "
     filled = [part for part in re.split(r"[,;\t|]", line) if part.strip('" ')]
     if len(filled) == 1 and len(filled[0]) < len(line):
         return "if its first line is a title, remove the lines above the header line. Write "

@@ -63,7 +63,7 @@ def test_of_a_csv_header_that_names_the_unit_the_nearest_name_alone_is_shown(off
     [
         ("patient;age;ward", 'the header has one column: is `;` the delimiter? `csv_delimiter: ";"`'),
         ("patient\tage\tward", 'is `\\t` the delimiter? `csv_delimiter: "\\t"`'),
-        ('"patient","age","ward"', "it has quotes: declare `csv_quote: '\"'`"),
+        ('"patient","age","ward"', "it has quotes: declare `csv_quote: rfc`"),
         ("Patient,age,ward", "writes it in other letters: case, blanks and quotes count"),
         (" patient,age,ward", "writes it in other letters: case, blanks and quotes count"),
         ("Zacharias 2026\npatient,age,ward", "names one column: if it is a title, remove the lines above the header"),
@@ -75,7 +75,7 @@ def test_of_a_csv_header_that_names_the_unit_the_nearest_name_alone_is_shown(off
 )
 def test_a_first_line_that_is_no_header_is_called_what_it_is(office: Office, first: str, says: str) -> None:
     """And the remedy works: see the next test."""
-    with_csv(office, first + "\nann,3,surgery\n")
+    with_csv(office, first + "\nann,3,surgery\n", csv_quote="none")
     ran = office.run("check", "spec.yaml")
     assert ran.code == 1 and says in ran.err
     assert "data/admissions.csv: " in ran.err or first in ("Patient,age,ward", " patient,age,ward")
@@ -87,7 +87,7 @@ def test_a_first_line_that_is_no_header_is_called_what_it_is(office: Office, fir
     [
         ("patient;age;ward\nann;3;surgery\n", {"csv_delimiter": ";"}),
         ("patient\tage\tward\nann\t3\tsurgery\n", {"csv_delimiter": "\t"}),
-        ('"patient","age","ward"\n"ann","3","surgery"\n', {"csv_quote": '"'}),
+        ('"patient","age","ward"\n"ann","3","surgery"\n', {"csv_quote": "rfc"}),
     ],
 )
 def test_what_a_doubt_of_the_header_says_to_declare_mends_it(office: Office, text: str, mend: dict[str, str]) -> None:

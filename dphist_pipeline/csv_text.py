@@ -30,6 +30,7 @@ QUOTE_ALL = "all"  # in the place of a quotation mark: every field is quoted
 LONGEST_LINE = 1 << 20
 PIECE = 1 << 22
 LONGEST_HEADER = 1 << 20  # bytes of a first line
+LONGEST_COLUMN = 1 << 17  # signs of a name
 COMPRESSIONS = {".csv.gz": "gzip", ".csv.zst": "zstd"}
 WRITE_ANEW = "write it anew as UTF-8: `iconv -f UTF-16 -t UTF-8 OLD > NEW`"
 
@@ -237,6 +238,8 @@ def header_names(line: str, delimiter: str, quote: str) -> list[str]:
         raise ValueError("its first line has quotes around names: declare `csv_quote: rfc`, or `all`")
     if names is None:
         raise ValueError("its first line has quotes that are not in pairs around whole names")
+    if any(len(name) > LONGEST_COLUMN for name in names):
+        raise ValueError(f"its first line has a name of more than {LONGEST_COLUMN:,} signs")
     lowered = [name.lower() for name in names]
     for place, name in enumerate(lowered, 1):
         if not name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -64,6 +64,7 @@ class Layout:
 
     Attributes:
         delimiter: between fields of a CSV file; empty for Parquet.
+        quote: around fields of a CSV file; empty where the header line is none with quotes.
         encoding: that the bytes of a CSV file's header line look like.
         says_encoding: whether they tell it; plain ASCII is written alike in most.
     """
@@ -71,6 +72,7 @@ class Layout:
     file: Path
     columns: tuple[Column, ...]
     delimiter: str = ""
+    quote: str = '"'
     encoding: Encoding = UTF_8
     says_encoding: bool = True
 
@@ -144,8 +146,12 @@ def _csv(file: Path) -> Layout:
     # Signs inside quotes part no fields.
     bare = _QUOTED.sub("", line)
     delimiter = max(DELIMITERS, key=(bare if any(sign in bare for sign in DELIMITERS) else line).count)
+    quote = '"'
+    with suppress(ValueError):
+        header_names(line, delimiter, "")
+        quote = '"' if '"' not in line else ""  # a quote within a name, as in `height in 5"`
     try:
-        names = header_names(line, delimiter, '"')
+        names = header_names(line, delimiter, quote)
         # A column whose name is blanks alone can be named by no spec.
         problem = "" if all(name.strip() for name in names) else "its first line names a column by blanks alone"
     except ValueError as error:
@@ -163,7 +169,7 @@ def _csv(file: Path) -> Layout:
             f"with the names of the columns above it, as in card{delimiter}age{delimiter}kind",
         )
     columns = tuple(Column(name, "text") for name in names)
-    return Layout(file, columns, delimiter, encoding, says_encoding(start))
+    return Layout(file, columns, delimiter, quote, encoding, says_encoding(start))
 
 
 def _first_bytes(file: Path) -> bytes:

@@ -18,7 +18,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
-from dphist_pipeline.spec.sources import ISO
+from dphist_pipeline.spec.sources import ISO, quote_in_words
 
 LONGEST_NAME_SHOWN = 40
 TEMPLATE = re.compile(r"\{\{|\{%|\{#")
@@ -53,7 +53,13 @@ def source_lines(output: Path, source: str | None, layout: Layout | None) -> lis
         lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
-            lines.append(field("csv_quote", "rfc", "all if every field is in quotes: the safest; none if none ever is"))
+            lines.append(
+                field(
+                    "csv_quote",
+                    quote_in_words(layout.quote),
+                    "all if every field is in quotes: the safest; none if none ever is",
+                )
+            )
         if layout.encoding != UTF_8 or not layout.says_encoding:
             comment = (
                 "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"

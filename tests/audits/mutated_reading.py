@@ -70,14 +70,17 @@ READING = (
         ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
         (
             Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
-            Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
             Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
             Mutation(
                 "{str(hive).lower()}, hive_types_autocast = false",
                 "{str(hive).lower()}, hive_types_autocast = true",
                 "folders' types depend on others",
             ),
-            Mutation("not all(map(_is_utf8, files))", "False", "a byte of another encoding costs a whole line"),
+            Mutation(
+                "all(_is_plain(path, cr_ends[path]) for path in files)",
+                "True",
+                "a byte of another encoding costs a line",
+            ),
             Mutation("replaced=csv_text.LOST", 'replaced=""', "names that differ in broken bytes are one person"),
             Mutation(
                 'if part.find("=") > 0), "rows.csv"',

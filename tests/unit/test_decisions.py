@@ -58,7 +58,8 @@ def test_a_charge_names_a_version_that_was_allowed_for_all_accounts_too(ledger: 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"csv_quote": "'"}, 'csv_quote is nothing there, "\'" here'),
+        ({"csv_quote": "'"}, "csv_quote is none there, ' here"),
+        ({"csv_quote": '"', "lines": True}, "CSV is read otherwise now"),
         ({"csv_delimiter": ";"}, "csv_delimiter"),
         ({"hive": True}, "hive"),
         ({"decimal_comma": True}, "decimal_comma"),

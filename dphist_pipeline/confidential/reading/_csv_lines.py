@@ -104,5 +104,3 @@ class LineForm:
             nothing = literal(sign_of(self.quote) + self.delimiter)
             return f"CASE WHEN trim({text}, {nothing}) = '' THEN NULL ELSE {text} END"
         return f"nullif({text}, '')"
-
-

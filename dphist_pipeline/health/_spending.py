@@ -208,9 +208,13 @@ def runs(subject: Examined) -> Finding:
             f"charged and not published: {listed(names)}",
             f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {unfinished[0].release}.",
         )
+    hours = f"{UNFINISHED_AFTER / timedelta(hours=1):g}"
+    charged = f"all that was charged more than {hours} hours ago is published"
     if not may(subject.confidential, os.R_OK | os.X_OK):
-        return ok(check, "all that was charged is published; files of runs are not this user's to see")
-    return ok(check, "no killed run left anything; all that was charged is published, or waits for a person")
+        return ok(check, f"{charged}; files of runs are not this user's to see")
+    recent = [charge for charge in _charges(subject.ledger, "unpublished") if not subject.store.is_doubted(charge)]
+    under_way = f"; charged since, and not yet published: {listed([charge.title for charge in recent])}"
+    return ok(check, f"no killed run left anything; {charged}, or waits for a person{under_way if recent else ''}")
 
 
 def approvals(subject: Examined) -> Finding:

@@ -68,6 +68,18 @@ def refuse_no_reason(what: str, reason: str) -> None:
         raise LedgerError("reason_missing", what=what)
 
 
+# Signs of a ledger's texts that show nothing and that Python does not take for blanks.
+_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0" + "".join(
+    map(chr, range(0xFE00, 0xFE10))
+)
+
+
+def refuse_blank(what: str, reason: str) -> None:
+    """Refuses a new reason that shows nothing; those that stand in a ledger already stay readable."""
+    if reason and not reason.translate(dict.fromkeys(map(ord, _BLANKS), " ")).strip():
+        raise LedgerError("reason_missing", what=what)
+
+
 @lru_cache(typed=True)  # a ledger holds the same few amounts again and again
 def _refuse_bad_amount(what: str, amount: Fraction, least: Fraction, most: Fraction) -> None:
     """Refuses what is not an exact fraction within bounds (0 itself is never within) that can be written."""

@@ -21,7 +21,7 @@ from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Look, Note, OfARelease, seal
 from dphist_pipeline.ledger.errors import LedgerError
-from dphist_pipeline.ledger.limits import text_of
+from dphist_pipeline.ledger.limits import refuse_blank, text_of
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
 
@@ -275,6 +275,8 @@ class Writing:
         operator: Operator | None = None,
     ) -> Entry:
         """Writes the next entry, chained to the last, and signed by an operator where one decides."""
+        for text in (facts.get("reason", ""), facts.get("text", "")):
+            refuse_blank(f"What is entered as '{kind}'", text)
         last = self.books.last
         entry = Entry(
             number=last.number + 1 if last else 1,

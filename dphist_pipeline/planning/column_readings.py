@@ -121,10 +121,22 @@ def _unit(spec: ReleaseSpec, text: bool) -> str:
 
 def _period(spec: ReleaseSpec, kind: str) -> str:
     if kind not in sources.TEXT:
-        return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
+        return (
+            "holds nothing, so no row falls into a period"
+            if kind == NOTHING
+            else f"a row without it is in no period{_elsewhere(spec)}"
+        )
     reading = dates_in_words(spec.period_format)
     mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
-    return f"{reading}{mend}; what does not parse falls into no period"
+    return f"{reading}{mend}; what does not parse falls into no period{_elsewhere(spec)}"
+
+
+def _elsewhere(spec: ReleaseSpec) -> str:
+    """What becomes of a row in the files of another period; empty where a source says of no file which it is for."""
+    if not spec.has_placeholders:
+        return ""
+    reads = "" if not (spec.files_before or spec.files_after) else " and of those around them"
+    return f", nor does a row in other files than those of its period{reads}"
 
 
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:

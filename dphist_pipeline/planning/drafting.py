@@ -141,6 +141,12 @@ _OUTCOME = re.compile(
 )
 
 
+# Files without records, numbers in another form and a wrong encoding are no mistakes that a spec can show.
+PUBLISH = field(
+    "publish", "if_plausible", "numbers as if nothing had been read wait for a person; or automatic, manual"
+)
+
+
 @dataclass(frozen=True)
 class Roles:
     """The columns of a file, by what a spec can take them for."""
@@ -183,6 +189,7 @@ def draft(
         *_axes(others, ids, codes, dates, layout),
         *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
+        PUBLISH,
     ]
     text = "\n".join(lines) + "\n"
     attributes_in(text)  # refused unless it is YAML
@@ -351,6 +358,8 @@ def _axes(
         "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
+        "  # No axis where a person is protected: a column made of other people's rows (a household's size, a rank,",
+        "  # a calibrated weight). One person more changes it in the rows of others: epsilon does not cover that.",
     ]
     reason = "which seems to name a unit: its cells would publish who is in the records."
     lines += [f"  # No axis: {comment_text(column.name)}, {reason}" for column in ids]

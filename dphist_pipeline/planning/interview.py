@@ -28,7 +28,7 @@ from dphist_pipeline.planning.drafting import as_words, comment_text, name_field
 from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quality, small_share
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
-from dphist_pipeline.planning.unit_names import label_of, names_person, unit_doubt
+from dphist_pipeline.planning.unit_names import doubt_of_other_rows, label_of, names_person, unit_doubt
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
@@ -235,6 +235,9 @@ class _Interview:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
                 self.remarks.append("No axis is left: a table needs at least one.")
+        doubt = doubt_of_other_rows(list(map(str, self._units)), list(map(str, self._axis_columns)))
+        if doubt:
+            self.remarks.append(f"! {doubt} `back` goes to the question again.")
         if self.layout.delimiter == ";" and not self.layout.says_encoding:
             yield from self._ask(
                 Question(texts.ENCODING, texts.WHY_ENCODING, UTF_8), lambda answer: {"csv_encoding": answer}

@@ -40,6 +40,7 @@ from dphist_pipeline.releasing._approvals import (
     nothing_to_decide,
     record_if_published,
 )
+from dphist_pipeline.releasing._approvals import damaged_folders as damaged_folders
 from dphist_pipeline.releasing._approvals import reject as reject
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
 from dphist_pipeline.releasing._attempts import Paid, Race, refuse_overtaken

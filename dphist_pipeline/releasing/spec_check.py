@@ -43,9 +43,13 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
 
 @dataclass(frozen=True)
 class Compared:
-    """What became of a comparison of columns: the declared types by column, or why nothing could be compared."""
+    """What became of a comparison of columns: the declared types by column, or why nothing could be compared.
+
+    `unreadable`: it is the source's fault: a file is missing, empty or damaged, and a release would be refused.
+    """
 
     problem: str = ""
+    unreadable: bool = False
     types: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,7 +76,7 @@ class SpecCheck:
         Raises:
             ColumnRefused: a column is missing, or of a type that cannot serve.
         """
-        from dphist_pipeline.confidential.reading.source import SourceRefused
+        from dphist_pipeline.confidential.reading.source import UNIT_UNNAMED, SourceRefused
         from dphist_pipeline.releasing import _engines as engines
         from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
@@ -88,7 +92,9 @@ class SpecCheck:
             plan = plan_of(spec, period, decisions[0].reading)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return Compared(types=engines.check(plan, decisions, Path(scratch)))
-        except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
+        except (FilesMissing, SourceRefused) as error:
+            return Compared(str(error), getattr(error, "problem", "") != UNIT_UNNAMED)
+        except (StoreMissing, LedgerError, PeriodError, FrameMissing) as error:
             return Compared(str(error))
 
     def changed_since_signed(self) -> str:

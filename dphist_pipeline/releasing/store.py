@@ -462,21 +462,14 @@ class Store:
         """The ledger entries that published audits and rejections name, so that an older ledger is noticed.
 
         Releases of the local model name none: their contributors spent, and this store's ledger knows nothing of it.
+        Nor does an audit that is damaged, no more than one that is gone: it stops its own publication, and no other.
         """
         for audit in sorted(self.public.glob("*/period=*/revision=*/audit.json")):
-            witness: tuple[str, int, str] | None = None
             with suppress(ValueError, KeyError, TypeError, OSError):
                 facts = json.loads(audit.read_bytes())
-                if facts["ledger"] is None and facts["model"] == "local":
-                    continue
-                witness = (str(audit.relative_to(self.root)), int(facts["ledger"]["number"]), facts["ledger"]["hash"])
-            if witness is None:
-                raise store_unusable(
-                    self.root,
-                    f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
-                    "away and release that period again, at no cost",
-                )
-            yield witness
+                if facts["ledger"] is not None or facts["model"] != "local":
+                    entry = facts["ledger"]
+                    yield str(audit.relative_to(self.root)), int(entry["number"]), entry["hash"]
         for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):
             try:
                 facts = json.loads(rejection.read_bytes())

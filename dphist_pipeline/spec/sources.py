@@ -161,16 +161,27 @@ def as_glob(address: str) -> str:
     return PLACEHOLDER.sub(lambda match: GLOBS.get(match[1], match[0]), address)
 
 
-def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, str]]:
+def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> list[dict[str, str]]:
     """What stands for each placeholder, for one address after another that a period needs; for `filled`.
 
-    Without a placeholder there is one filling, which is empty.
+    Without a placeholder there is one filling, which is empty. `before`, `after`: so many stretches of time more, of
+    the finest placeholder; with `{period}`, whole periods.
     """
     placeholders = placeholders_of(address)
     if not placeholders or period.start is None or period.end is None:
         return [{}]
+    if "period" in placeholders and (before or after):
+        periods = [period]
+        for _ in range(before):
+            periods.insert(0, rule.before(periods[0]))
+        for _ in range(after):
+            periods.append(rule.following(periods[-1]))
+        return [filling for each in periods for filling in fillings(address, each, rule)]
+    first, last = period.start.date(), period.end.date() - timedelta(days=1)
     addresses = []
-    for day in _first_days(placeholders, period.start.date(), period.end.date() - timedelta(days=1), rule):
+    for day in _first_days(
+        placeholders, _earlier(placeholders, first, before), _later(placeholders, last, after), rule
+    ):
         year, week = rule.week_number(day)
         parts = {
             "year": f"{year if 'week' in placeholders else day.year:04}",
@@ -186,6 +197,25 @@ def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, s
 def filled(address: str, parts: Mapping[str, str]) -> str:
     """The address with some of its placeholders replaced, by name."""
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
+
+
+def _earlier(names: frozenset[str], day: date, steps: int) -> date:
+    """The day so many stretches of the finest placeholder earlier."""
+    if not steps:
+        return day
+    if "day" in names or "week" in names:
+        return day - timedelta(days=steps * (1 if "day" in names else 7))
+    months = 12 * day.year + day.month - 1 - steps * (1 if "month" in names else 12)
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def _later(names: frozenset[str], day: date, steps: int) -> date:
+    """The day so many stretches of the finest placeholder later; the last of its month where months are counted."""
+    if not steps:
+        return day
+    if "day" in names or "week" in names:
+        return _earlier(names, day, -steps)
+    return _next_month(_earlier(names, day, -steps)) - timedelta(days=1)
 
 
 def _first_days(names: frozenset[str], first: date, last: date, rule: PeriodRule) -> Iterator[date]:

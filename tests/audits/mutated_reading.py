@@ -31,8 +31,17 @@ READING = (
     ),
     Part(
         "dphist_pipeline/confidential/reading/source.py",
-        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
-        (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
+        (
+            "unit/test_ingest.py",
+            "unit/test_source.py",
+            "unit/test_checked_columns.py",
+            "attacks/test_sources_that_were_not_allowed.py",
+        ),
+        (
+            Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
+            Mutation("if names_unit and near:", "if near:", "a record in place of a header is probed for words"),
+            Mutation("if column in self.lacking:", "if False:", "a column that a file lacks is counted as null"),
+        ),
     ),
     Part(
         "dphist_pipeline/confidential/reading/_units.py",

@@ -53,6 +53,17 @@ def ranged(definitions: dg.Definitions, instance: dg.DagsterInstance) -> dg.Exec
     return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
 
 
+def test_a_range_that_ends_before_it_begins_is_refused_with_what_to_do(
+    with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    tags = {"dagster/asset_partition_range_start": WEEKS[1], "dagster/asset_partition_range_end": WEEKS[0]}
+    job = with_a_bad_week.resolve_job_def("wards_job")
+    run = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+    (failure, *_) = [event for event in run.all_events if event.is_step_failure]
+    said = str(failure.event_specific_data.error)
+    assert not run.success and f"begins with {WEEKS[1]} and ends before it, with {WEEKS[0]}; swap them" in said
+
+
 def latest(instance: dg.DagsterInstance, check: AssetCheckKey, week: str | None = None) -> Any:
     """Dagster's newest record of a check, or that of one week."""
     only = None if week is None else PartitionKeyFilter(key=week)

@@ -158,6 +158,19 @@ def dies_after_its_charge(office: Office, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spending, "UNFINISHED_AFTER", timedelta(0))
 
 
+def test_a_charge_of_the_last_hours_is_said_and_not_that_all_is_published(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.released()
+    assert examined(office)["runs"]["seen"].endswith("more than 6 hours ago is published, or waits for a person")
+    office.write_spec(release="others")
+    with monkeypatch.context() as broken:
+        broken.setattr(Geometric, "release", lambda *given: 1 // 0)
+        assert office.release().code == 1
+    found = examined(office)["runs"]
+    assert found["state"] == "ok" and "charged since, and not yet published: others" in found["seen"]
+
+
 def withdrawn_by_another_user(office: Office, patch: pytest.MonkeyPatch) -> None:
     """Somebody enters it who may not write into the store."""
     office.released()

@@ -29,6 +29,7 @@ from dphist_pipeline.cli.terminal import (
     print_json,
     print_lines,
     print_statement,
+    print_warning,
     statement_facts,
 )
 from dphist_pipeline.files import project_folder
@@ -478,6 +479,8 @@ def show_and_sign(
 
     `yes`: the digest that was shown before; None asks here. `command`: would sign them, without `--yes`.
     """
+    from dphist_pipeline.planning.unit_names import doubt_of_axes
+
     if decisions.nothing:
         if as_json:
             print_json({"signed": False, **decisions.facts})
@@ -491,6 +494,8 @@ def show_and_sign(
     if not as_json:
         out.print(f"For {escape(str(path))} you sign:")
         print_facts({**decisions.words, "digest": digest})
+        if doubt := doubt_of_axes(decisions.spec):
+            print_warning(doubt)
     if yes is None:
         if as_json:
             print_json({"signed": False, "digest": digest, **decisions.facts})

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -137,9 +137,10 @@ def open_parquet(
     parameters = {"files": list(files)}
     unfit = "has files whose columns do not fit together. Give them the same types."
     columns_of(connection, where, unfit, relation, parameters)
+    lacking = _lacking([*zip(files.values(), by_file, strict=True)])
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
-    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaced="?")
+    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, lacking=lacking, replaced="?")
 
 
 def _types(
@@ -174,10 +175,24 @@ def _type_in_all(types: set[str]) -> str:
     return f"{' in some files and '.join(kinds)} in others"
 
 
+def _lacking(by_file: Sequence[tuple[str, Collection[str]]]) -> dict[str, str]:
+    """By column that some files have and others have not, the first that has it not.
+
+    `by_file`: what messages call a file, which may be the same for several, and its columns.
+    """
+    columns = dict.fromkeys(name for _, names in by_file for name in names)
+    return {
+        column: next(called for called, names in by_file if column not in names)
+        for column in columns
+        if not all(column in names for _, names in by_file)
+    }
+
+
 def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None) -> Source:
     """Reads header lines, and checks that archives are whole.
 
-    One reader for every distinct header line, so that files may order their columns differently.
+    One reader for every distinct header line, so that files may order their columns differently. A column that some
+    files lack is null there, and serves for nothing: see `Source.lacking`.
 
     Args:
         files: sorted, at least one, all with the same ending.
@@ -196,9 +211,8 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         _check_whole(path)
         names, cr_ends[path] = _csv_header(path, source)
         by_header.setdefault(names, []).append(path)
-    if len({frozenset(header) for header in by_header}) > 1:
-        raise SourceRefused(where, "has files whose header lines name different columns")
-    header = next(iter(by_header))
+    headers = [(without_values(of[0]), names) for names, of in by_header.items()]
+    header = _all_names(headers)
     refuse_shadowed(where, header, folders)
     read = {path: path for path in files}
     is_plain = source.csv_encoding == csv_text.UTF_8 and (
@@ -224,14 +238,35 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         unreadable.append(form.unreadable(lines, len(columns)))
         parameters.update(given)
     types = dict.fromkeys((*header, *folders), "VARCHAR")
+    doubts = (
+        f"{called}: {doubt}"
+        for called, names in headers
+        if (doubt := csv_text.doubt_of_header(names, source.csv_delimiter))
+    )
     return Source(
         types,
         " UNION ALL BY NAME ".join(parts),
         parameters,
         is_csv=True,
+        lacking=_lacking(headers),
+        doubt=next(doubts, ""),
         replaced=csv_text.LOST,
         unreadable=" UNION ALL ".join(unreadable),
     )
+
+
+def _all_names(headers: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The names of all header lines, each once; refuses two that differ in case alone, without repeating them.
+
+    `headers`: what messages call a file, and its names.
+    """
+    by_lower: dict[str, str] = {}
+    for called, names in headers:
+        if any(by_lower.setdefault(name.lower(), name) != name for name in names):
+            raise SourceRefused(
+                called, "names a column in other letters than another file, in upper or lower case; write it alike"
+            )
+    return [*by_lower.values()]
 
 
 def _lines_reading(path: Path, folders: tuple[str, ...]) -> tuple[str, str]:
@@ -282,19 +317,20 @@ def _csv_header(path: Path, source: SourcePlan) -> tuple[tuple[str, ...], bool]:
 
     With whether that line, and so each of the file, ends at a carriage return alone.
     """
-    start = b""
+    start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
         line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), source.csv_encoding)))
         line = "" if len(start) == csv_text.LONGEST_HEADER and not end else line.removeprefix(csv_text.BOM)
         with suppress(ValueError):
             return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote)), end == "\r"
+        doubt = csv_text.doubt_of_line(line, source.csv_quote)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     if likely is None:
         mend = f"; its bytes look like UTF-16, which is not read: {csv_text.WRITE_ANEW}"
     raise SourceRefused(
         without_values(path),
-        f"cannot be read, or has no usable header line: column names in {source.csv_encoding}, each once, apart by the "
-        f"declared `csv_delimiter`{mend}",
+        f"cannot be read, or has no usable header line: {doubt}column names in {source.csv_encoding}, each once, apart "
+        f"by the declared `csv_delimiter`{mend}",
     )

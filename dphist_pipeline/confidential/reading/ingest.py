@@ -36,6 +36,7 @@ from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     NUMBERS,
     TIMES,
+    UNIT_UNNAMED,
     ZONED_TIMES,
     ColumnRefused,
     Source,
@@ -145,6 +146,7 @@ def prepared(
 ) -> tuple[Source, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
     source_plan = plan.source
+    source = replace(source, unit=_unit_of(plan))
     if source_plan.query is not None:
         source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
     if empty:
@@ -164,6 +166,10 @@ def prepared(
     return source, axes, parameters
 
 
+def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
+    return () if plan.privacy_unit == "row" else plan.privacy_unit.columns
+
+
 def _unread(found: SourcePlan) -> str:
     """What a message says of a source that could not be read to its end."""
     trusted = ", or a row on which the allowed query fails" if found.query and found.query.query.trusted else ""
@@ -181,6 +187,7 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
         SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
     """
     with opened_source(source, folder, rows=False) as (_, opened):
+        opened = replace(opened, unit=columns)
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
 
@@ -192,14 +199,14 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
     """
     with opened_source(plan.source, folder, plan.time_zone, rows=False) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
-            raise SourceRefused(plan.source.written, "is a CSV file that names no unit, so its first line stays unread")
-        for column in plan.privacy_unit.columns if source.is_csv and plan.privacy_unit != "row" else ():
+            raise SourceRefused(plan.source.written, UNIT_UNNAMED)
+        source = replace(source, unit=_unit_of(plan))
+        for column in source.unit if source.is_csv else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
             source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
         _check_types(plan, source)
-        units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
-        columns = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
         return {column: source.types[column] for column in columns if column is not None}
 
 

@@ -43,6 +43,7 @@ from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
+from dphist_pipeline.zone_data import MEND, zone_difference
 
 MOST_NAMED = 10
 
@@ -84,13 +85,17 @@ def check(
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
     from dphist_pipeline.planning.unit_names import unit_doubt
 
+    beside.refuse_undeclared_dates(compared.types)
     types = {**checked.declared_types, **compared.types}
     encoding = encoding_in_words(checked)
-    readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
+    readings = column_readings(checked, types)
     doubt = unit_doubt(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
-    warnings = [*filter(None, [warning, doubt, _changed(beside)]), *faults(Store.folder(store) / "public")]
+    warnings = [
+        *filter(None, [doubt, zone_doubt(checked.time_zone), _changed(beside)]),
+        *faults(Store.folder(store) / "public"),
+    ]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -152,6 +157,12 @@ def check(
         ]
     )
     print_lines(remarks)
+
+
+def zone_doubt(zone: str) -> str:
+    """A warning where a year of the zone is not the same for schedules as for records; else empty."""
+    difference = zone_difference(zone, datetime.now(UTC)) if zone != "UTC" else None
+    return f"{difference.says[0].upper()}{difference.says[1:]}. {MEND}." if difference is not None else ""
 
 
 def _changed(beside: SpecCheck) -> str:

@@ -42,7 +42,9 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
     described = columns_of(connection, file, problem, relation, source.parameters)
     types = {name: plain_type(kind) for name, kind in described.items()}
     _check_names(source, file, types)
-    return replace(source, types={**types, **_as_in_source(source, file, by_name, types)}, relation=relation)
+    return replace(
+        source, types={**types, **_as_in_source(source, file, by_name, types)}, relation=relation, server_times={}
+    )
 
 
 def _check_readable(source: Source, column: str, by_name: dict[str, str], written: str) -> None:

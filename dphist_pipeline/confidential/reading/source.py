@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -136,6 +136,8 @@ class Source:
     parameters: Mapping[str, Any]  # what `relation` takes
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
     replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
+    # Columns of days and times whose text in ISO 8601 a server writes itself, and their types there.
+    server_times: Mapping[str, str] = field(default_factory=dict)
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:
         """The type of a column, refused unless it is text, all null, or one of `allowed`."""

@@ -103,8 +103,7 @@ def _period(spec: ReleaseSpec, kind: str) -> str:
     if kind not in sources.TEXT:
         return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
     reading = dates_in_words(spec.period_format)
-    mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
-    return f"{reading}{mend}; what does not parse falls into no period"
+    return f"{reading}; what does not parse falls into no period"
 
 
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
@@ -114,8 +113,7 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
         return f"{noun}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
-        mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
-        return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
+        return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
         reading = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point

@@ -16,6 +16,7 @@ and sooner. All else goes to DuckDB's cast to an instant, which knows names of z
 from __future__ import annotations
 
 from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.confidential.reading.source import ZONED_TIMES
 from dphist_pipeline.sql_files import identifier, literal
 from dphist_pipeline.tidying import BLANKS, tidied_sql
 
@@ -44,7 +45,9 @@ def wall_clock(column: str, kind: str, pattern: str | None = None) -> str:
         pattern: how dates are written in a column of text, as `try_strptime` takes it; None for ISO dates.
     """
     if kind not in (*lengths.TEXT, "NULL"):
-        return f"TRY_CAST({identifier(column)} AS TIMESTAMP)"
+        # An instant in nanoseconds has no cast to wall clock of its own.
+        instant = f"TRY_CAST({identifier(column)} AS TIMESTAMPTZ)" if kind in ZONED_TIMES else identifier(column)
+        return f"TRY_CAST({instant} AS TIMESTAMP)"
     text = lengths.value_of(column, kind)
     if pattern is not None:
         # A pattern that has blanks at its ends may need those of the text.

@@ -20,7 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential.cube import load_cube, write_cube
+from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import ingest
+from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -89,7 +91,7 @@ def counted(
         with as_file(plan_of(made, made.period_named(at or "all")), frame, run) as plan:
             staged = run / "rows.parquet"
             (ingest._stage_apart if apart else ingest._staged_at_once)(plan, run, staged)
-            return load_cube(write_cube(replace(plan), staged, run)).tolist()
+            return load_cube(write_cube(plan, staged, run)).tolist()
 
 
 def by_day(days: list[date | None]) -> list[int]:
@@ -242,6 +244,30 @@ def test_forms_that_were_in_no_period_are_read(text: str, kind: str) -> None:
 
 def test_a_date_with_a_zone_and_no_time_is_that_day_everywhere() -> None:
     assert counted(pa.array(["2019-02-05Z"]), "csv", "America/New_York") == by_day([date(2019, 2, 5)])
+
+
+def test_a_servers_own_dates_are_text_of_a_declared_form() -> None:
+    made = ReleaseSpec.from_attributes(
+        {**spec("rows.parquet", "UTC"), "period": "week", "period_column": "day", "axes": [DAYS]}, Path("/srv/office")
+    )
+    plan = plan_of(made, made.period_named("2019-02-04"), charges=True)
+    text = Source({"day": "VARCHAR"}, "", {})
+    with pytest.raises(ColumnRefused, match="is text, and the spec does not say how its dates are written"):
+        ingest._check_types(plan, text)
+    ingest._check_types(replace(plan, undeclared_dates={}), text)  # of a charge that was made
+    ingest._check_types(plan, replace(text, server_times={"day": "DATE"}))
+    with pytest.raises(ColumnRefused, match="has type DATE, which needs no `period_format`"):
+        ingest._check_types(replace(plan, period_format="%Y"), replace(text, server_times={"day": "DATE"}))
+
+
+def test_a_table_of_a_server_names_its_columns_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"patient": "text", "day": "date", "at": "timestamptz", "born": "timestamp"}
+    rows = [("r", "UTF8", name, kind, "") for name, kind in kinds.items()]
+    monkeypatch.setattr(databases, "asked", lambda *given: rows)
+    with duckdb.connect() as connection:
+        opened = databases.open_server_table(connection, "visits", "postgres:office")
+    assert opened.server_times == {"day": "DATE", "at": "TIMESTAMPTZ", "born": "TIMESTAMP"}
+    assert set(opened.types.values()) == {"VARCHAR"}
 
 
 def test_a_pattern_takes_blanks_around_a_date_too() -> None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from dphist_pipeline.confidential.cube import load_cube, write_cube
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import ingest
+from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file
@@ -268,6 +269,15 @@ def test_a_table_of_a_server_names_its_columns_of_times(monkeypatch: pytest.Monk
         opened = databases.open_server_table(connection, "visits", "postgres:office")
     assert opened.server_times == {"day": "DATE", "at": "TIMESTAMPTZ", "born": "TIMESTAMP"}
     assert set(opened.types.values()) == {"VARCHAR"}
+
+
+@pytest.mark.parametrize("name", ["iso", "trimmed", "year"])
+def test_a_column_may_have_any_name(name: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE {name} AS SELECT '2019-02-05Z ' AS {name}")
+        sql = wall_clock(name, "VARCHAR")
+        for source in (name, f"(SELECT * FROM {name})"):
+            assert connection.sql(f"SELECT {sql} FROM {source}").fetchall() == [(datetime(2019, 2, 5),)]
 
 
 def test_a_pattern_takes_blanks_around_a_date_too() -> None:

@@ -93,7 +93,7 @@ def check(
         checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
     )
     warnings = [
-        *filter(None, [doubt, zone_doubt(checked.time_zone), _changed(beside)]),
+        *filter(None, [doubt, _zone_doubt(checked.time_zone), _changed(beside)]),
         *faults(Store.folder(store) / "public"),
     ]
     if explain:
@@ -159,7 +159,7 @@ def check(
     print_lines(remarks)
 
 
-def zone_doubt(zone: str) -> str:
+def _zone_doubt(zone: str) -> str:
     """A warning where a year of the zone is not the same for schedules as for records; else empty."""
     difference = zone_difference(zone, datetime.now(UTC)) if zone != "UTC" else None
     return f"{difference.says[0].upper()}{difference.says[1:]}. {MEND}." if difference is not None else ""

@@ -1,4 +1,4 @@
-r"""When a row happened: SQL of its local wall clock in the session's zone, as a time stamp. Nothing here raises.
+"""When a row happened: SQL of its local wall clock in the session's zone, as a time stamp. Nothing here raises.
 
 Periods and calendar axes both compare this one time stamp with local days. So DuckDB's zone data alone decide where a
 record belongs, and the zone data of Python, which run schedules, decide nothing about records. Every row has one local
@@ -9,7 +9,7 @@ day, also where clocks are changed around midnight: an hour that is repeated cou
 - Text that is a date with an offset and no time of day is that day: it names no instant.
 
 Text is read by one of three readings, chosen by its own signs, without blanks at its ends. `_ISO` is ISO 8601; what it
-takes is listed in the guide for data engineers. `_WITHOUT_ZONE` and `_WITH_ZONE` are what DuckDB's casts read the same,
+takes is listed in the reference of specs. `_WITHOUT_ZONE` and `_WITH_ZONE` are what DuckDB's casts read the same,
 and sooner. All else goes to DuckDB's cast to an instant, which knows names of zones.
 """
 
@@ -73,34 +73,34 @@ def _has(text: str, form: str) -> str:
 
 def _iso_wall_clock() -> str:
     """SQL of the wall clock of `iso`, the groups of a text in ISO 8601; all its numbers are small by the pattern."""
-    year = "TRY_CAST(iso.year || '-01-0{}' AS DATE)".format
+    year = "TRY_CAST(iso['year'] || '-01-0{}' AS DATE)".format
     # Week 1 has 4 January, and day 366 is in leap years alone: what lies in another year is no date.
     in_week = (
         f"TRY_CAST(date_trunc('week', {year(4)}) AS DATE) "
-        "+ (TRY_CAST(iso.week AS INTEGER) * 7 + TRY_CAST(iso.weekday AS INTEGER) - 8)"
+        "+ (TRY_CAST(iso['week'] AS INTEGER) * 7 + TRY_CAST(iso['weekday'] AS INTEGER) - 8)"
     )
-    nth = f"{year(1)} + (TRY_CAST(iso.nth AS INTEGER) - 1)"
+    nth = f"{year(1)} + (TRY_CAST(iso['nth'] AS INTEGER) - 1)"
     date = (
-        "CASE WHEN iso.month <> '' THEN TRY_CAST(iso.year || '-' || iso.month || '-' || iso.day AS DATE) "
-        f"WHEN iso.week <> '' THEN CASE WHEN isoyear({in_week}) = isoyear({year(4)}) THEN {in_week} END "
-        f"ELSE CASE WHEN iso.nth <> '000' AND year({nth}) = year({year(1)}) THEN {nth} END END"
+        "CASE WHEN iso['month'] <> '' THEN TRY_CAST(iso['year'] || '-' || iso['month'] || '-' || iso['day'] AS DATE) "
+        f"WHEN iso['week'] <> '' THEN CASE WHEN isoyear({in_week}) = isoyear({year(4)}) THEN {in_week} END "
+        f"ELSE CASE WHEN iso['nth'] <> '000' AND year({nth}) = year({year(1)}) THEN {nth} END END"
     )
-    number = "coalesce(TRY_CAST(iso.{} AS BIGINT), 0)".format
+    number = "coalesce(TRY_CAST(iso['{}'] AS BIGINT), 0)".format
     # A fraction belongs to the last unit that is given. The 60th second is one more instant of the 59th.
-    fraction = "coalesce(TRY_CAST('0.' || left(iso.fraction, 9) AS DOUBLE), 0)"
-    unit = "CASE WHEN iso.minute = '' THEN 3600 WHEN iso.second = '' THEN 60 ELSE 0 END"
+    fraction = "coalesce(TRY_CAST('0.' || left(iso['fraction'], 9) AS DOUBLE), 0)"
+    unit = "CASE WHEN iso['minute'] = '' THEN 3600 WHEN iso['second'] = '' THEN 60 ELSE 0 END"
     seconds = (
         f"{number('hour')} * 3600 + {number('minute')} * 60 + least({number('second')}, 59) "
         f"+ CAST(floor({fraction} * {unit}) AS BIGINT)"
     )
     # 24:00 is the end of the day, and nothing lies after it.
-    possible = f"(iso.hour <> '24' OR {seconds} + {number('second')} = 86400 AND iso.fraction SIMILAR TO '0*')"
+    possible = f"(iso['hour'] <> '24' OR {seconds} + {number('second')} = 86400 AND iso['fraction'] SIMILAR TO '0*')"
     offset = f"{number('zone_hour')} * 3600 + {number('zone_minute')} * 60 + {number('zone_second')}"
-    east = f"CASE WHEN iso.sign = '+' THEN {offset} ELSE -({offset}) END"
+    east = f"CASE WHEN iso['sign'] = '+' THEN {offset} ELSE -({offset}) END"
     since_1970 = f"CAST(date_diff('day', DATE '1970-01-01', {date}) AS BIGINT) * 86400 + {seconds}"
     stated = f"make_timestamp(({since_1970}) * 1000000)"
     instant = f"TRY_CAST(make_timestamptz(({since_1970} - {east}) * 1000000) AS TIMESTAMP)"
     return (
-        f"CASE WHEN iso.time = '' THEN CAST({date} AS TIMESTAMP) WHEN NOT {possible} THEN NULL "
-        f"WHEN iso.zone = '' THEN {stated} ELSE {instant} END"
+        f"CASE WHEN iso['time'] = '' THEN CAST({date} AS TIMESTAMP) WHEN NOT {possible} THEN NULL "
+        f"WHEN iso['zone'] = '' THEN {stated} ELSE {instant} END"
     )

@@ -46,8 +46,8 @@ def wall_clock(column: str, kind: str, pattern: str | None = None) -> str:
     """
     if kind not in (*lengths.TEXT, "NULL"):
         # An instant in nanoseconds has no cast to wall clock of its own.
-        instant = f"TRY_CAST({identifier(column)} AS TIMESTAMPTZ)" if kind in ZONED_TIMES else identifier(column)
-        return f"TRY_CAST({instant} AS TIMESTAMP)"
+        value = f"TRY_CAST({identifier(column)} AS TIMESTAMPTZ)" if kind in ZONED_TIMES else identifier(column)
+        return f"TRY_CAST({value} AS TIMESTAMP)"
     text = lengths.value_of(column, kind)
     if pattern is not None:
         # A pattern that has blanks at its ends may need those of the text.

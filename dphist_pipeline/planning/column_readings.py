@@ -127,8 +127,7 @@ def _period(spec: ReleaseSpec, kind: str) -> str:
             else f"a row without it is in no period{_elsewhere(spec)}"
         )
     reading = dates_in_words(spec.period_format)
-    mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
-    return f"{reading}{mend}; what does not parse falls into no period{_elsewhere(spec)}"
+    return f"{reading}; what does not parse falls into no period{_elsewhere(spec)}"
 
 
 def _elsewhere(spec: ReleaseSpec) -> str:
@@ -146,8 +145,7 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
         return f"{noun}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
-        mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
-        return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
+        return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
         reading = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point

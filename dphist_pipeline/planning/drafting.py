@@ -387,6 +387,7 @@ def _axis(column: Column, calendar: bool = False) -> str:
     parts = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
         parts += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
+        parts += [f"format: {fields.OPEN}"] if column.kind == "text" else []
     elif column.kind == "number":
         parts += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
         parts += ["below: true", "above: true", "other: true"]

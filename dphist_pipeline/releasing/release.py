@@ -358,7 +358,11 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
     """Reads, bounds and counts the records of the period into a file in the run's private folder; gives its path."""
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)
-    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading, attempt.run), frame, folder) as plan:
+    spec, charges = attempt.spec, attempt.charge is None
+    if charges:
+        engines.refuse_undeclared_dates(spec, spec.declared_types)
+    plan = plan_of(spec, attempt.period, decisions[0].reading, attempt.run, charges)
+    with as_file(plan, frame, folder) as plan:
         return engines.count(plan, decisions, folder, attempt.progress)
 
 

@@ -9,11 +9,10 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.releasing._plans import FilesMissing, plan_of, request_of
@@ -89,7 +88,7 @@ class SpecCheck:
                 command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
                 return Compared(f"account {spec.account} is not open yet: {command}")
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
-            plan = plan_of(spec, period, decisions[0].reading)
+            plan = plan_of(spec, period, decisions[0].reading, charges=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return Compared(types=engines.check(plan, decisions, Path(scratch)))
         except (FilesMissing, SourceRefused) as error:
@@ -112,20 +111,17 @@ class SpecCheck:
             "ledger allow --for SPEC."
         )
 
-    def unsaid_dates(self, period: str, opens: bool = True) -> str:
-        """A warning where the period's column is text and the spec does not say how dates are written; else empty.
+    def refuse_undeclared_dates(self, types: Mapping[str, str]) -> None:
+        """Refuses dates in text of which no field of the spec says how they are written, as a new charge does.
 
-        Where the file's kind does not say that all is text, and `opens` allows it, the period's source is opened, of
-        which only names and types of columns are read. A replay opens none.
+        `types`: of columns, as far as they are known.
+
+        Raises:
+            ColumnRefused: with the line to write.
         """
-        spec = self.spec
-        if spec.period_column is None or spec.period_format is not None:
-            return ""
-        types: Mapping[str, str] = spec.declared_types
-        if not types and opens:
-            with suppress(DphistError):  # what was published stays, whatever became of the source since
-                types = self.columns(datetime.now(UTC), period).types
-        return spec.unsaid_dates(types)
+        from dphist_pipeline.releasing import _engines as engines
+
+        engines.refuse_undeclared_dates(self.spec, {**self.spec.declared_types, **types})
 
     @property
     def public_address(self) -> str | None:

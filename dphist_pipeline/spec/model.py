@@ -34,7 +34,7 @@ from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec._calendar_axes import day_not_before
+from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
 from dphist_pipeline.spec._quality import (
     DEFAULT_ROWS,
@@ -87,9 +87,9 @@ from dphist_pipeline.spec.sources import (
     NAMES,
     Decided,
     NormalForm,
-    PeriodFormat,
     PrivacyUnit,
     SqlFile,
+    TextFormat,
     placeholders_of,
     resolved,
 )
@@ -237,7 +237,7 @@ class DeclaredRelease(EngineField):
     quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
-    period_format: Annotated[PeriodFormat | None, LATER] = None
+    period_format: Annotated[TextFormat | None, LATER] = None
     # Files beside those of the period that are read for its rows: by months with `{month}`, by days with `{day}`.
     files_before: Annotated[int, Field(strict=True, ge=0, le=MOST_FILES_AROUND), LATER] = 0
     files_after: Annotated[int, Field(strict=True, ge=0, le=MOST_FILES_AROUND), LATER] = 0
@@ -563,6 +563,16 @@ class DeclaredRelease(EngineField):
     def text_format(self) -> str | None:
         """How the dates of a period column that is text are written; None for ISO dates."""
         return None if self.period_format == ISO else self.period_format
+
+    @property
+    def undeclared_dates(self) -> dict[str, str]:
+        """The columns that hold dates and must not be text, since no format is declared: the field that would do so."""
+        fields_by_column = {
+            axis.column: "format" for axis in self.axes if isinstance(axis, CalendarAxisSpec) and axis.format is None
+        }
+        if self.period_column is not None and self.period_format is None:
+            fields_by_column[self.period_column] = "period_format"
+        return fields_by_column
 
     @property
     def plain_settings(self) -> dict[str, Any]:

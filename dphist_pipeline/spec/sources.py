@@ -467,13 +467,23 @@ def date_format(value: str) -> str:
     return value
 
 
-def period_format(value: str) -> str:
-    """How the dates of a period column are written, as `date_format`; or `iso`, which is the default said aloud."""
+def format_of_text(value: str) -> str:
+    """How dates in a column of text are written, as `date_format`; or `iso`, which is the default said aloud."""
     try:
         return value if value == ISO else date_format(value)
     except ValueError as error:
         problem = f"{error}; or iso, for dates such as 2026-03-02"
     raise ValueError(problem)
+
+
+def undeclared_dates(field: str) -> str:
+    """What is wrong with a column of text whose dates are written in nobody knows which way; `field` would say it."""
+    return (
+        f"is text, and the spec does not say how its dates are written. Write `{field}: iso`"
+        f"{' beside `calendar`' if field == 'format' else ''} for ISO dates, as {AN_ISO_DATE} (the digest of the spec "
+        f'stays), or `{field}: "%d.%m.%Y"` for dates written 14.09.2026. '
+        "No record was read, and nothing was charged"
+    )
 
 
 def _encoding_named(value: object) -> Encoding:
@@ -516,8 +526,7 @@ def quote_in_words(quote: str) -> str:
     return next((word for word, held in QUOTES.items() if held == quote), quote)
 
 
-DateFormat = Annotated[Text, AfterValidator(date_format)]
-PeriodFormat = Annotated[Text, AfterValidator(period_format)]
+TextFormat = Annotated[Text, AfterValidator(format_of_text)]
 NormalForm = Literal["trim", "lower", "nfc"]
 IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
 

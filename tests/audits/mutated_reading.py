@@ -19,8 +19,14 @@ READING = (
             "unit/test_source.py",
             "unit/test_row_marks.py",
             "attacks/test_sources_that_were_not_allowed.py",
+            "unit/test_local_days.py",
+            "unit/test_zone_data.py",
         ),
         (
+            Mutation("moment.replace(tzinfo=None).isoformat", "moment.astimezone().isoformat", "two zone data decide"),
+            Mutation(
+                "if source.types[column] in TEXT and", "if False and", "text dates of no declared form are charged"
+            ),
             Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),

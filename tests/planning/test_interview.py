@@ -298,14 +298,18 @@ def test_a_wrong_answer_is_told_at_once_and_asked_again(place: int, answer: str,
         ("a, b", {"values": ["a", "b"]}),
         ('"a, b", no', {"values": ["a, b", "no"]}),
         ("0-17=0, 18-64=18, 65+=65", {"bands": {"0-17": 0, "18-64": 18, "65+": 65}}),
-        ("2026-01-01 2027-01-01 month", {"calendar": "month", "start": "2026-01-01", "stop": "2027-01-01"}),
+        (
+            "2026-01-01 2027-01-01 month",
+            {"calendar": "month", "start": "2026-01-01", "stop": "2027-01-01", "format": "iso"},
+        ),
         ("icd10", {"values": LISTS["icd10"]["values"]}),
         ("countries", {"values": LISTS["countries"]["values"]}),
         ("ages", {**LISTS["ages"]}),
     ],
 )
 def test_an_axis_is_written_as_it_was_answered(answer: str, axis: dict[str, Any]) -> None:
-    decided, _ = asked([*ANSWERS[:4], "4", answer, *ANSWERS[7:]])
+    written = [] if "calendar" not in axis else ["iso"]  # how its dates are, since the column is text
+    decided, _ = asked([*ANSWERS[:4], "4", answer, *written, *ANSWERS[7:]])
     assert decided is not None
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     assert attributes("loans.yaml")["axes"] == [{"column": "kind", **axis, "other": True}]
@@ -388,7 +392,8 @@ def test_what_falls_to_other_is_told_at_the_end() -> None:
         ("a, b, c, d, e, f", "every text but a, b, c, d and 2 more"),
         ("2026-01-01 2027-01-01 month", "what is no date from 2026-01-01 to before 2027-01-01"),
     ):
-        decided, _ = asked([*ANSWERS[:4], "4", answer, *ANSWERS[7:]])
+        written = ["iso"] if answer.endswith("month") else []
+        decided, _ = asked([*ANSWERS[:4], "4", answer, *written, *ANSWERS[7:]])
         assert decided is not None and decided.others == (f"kind: {told}",)
 
 

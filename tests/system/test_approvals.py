@@ -253,7 +253,7 @@ def waiting(tmp_path):
 
 def with_two_weeks(office):
     office.write_records({**RECORDS, "admitted_on": [date.fromisoformat(WEEKS[0])] * 4})
-    office.write_spec(publish="manual", period="week", period_column="admitted_on")
+    office.write_spec(publish="manual", period="week", period_column="admitted_on", period_format="iso")
     for week in WEEKS:
         run(office, "release", office.folder / "spec.yaml", "--period", week)
 

@@ -37,7 +37,7 @@ RECORDS = {
     "ward": ["surgery", "medicine", "surgery", "medicine", ODD, "surgery", "surgery"],
     "day": DATES,
 }
-WEEKLY = {"period": "week", "period_column": "day", "max_rows_per_unit": 1}
+WEEKLY = {"period": "week", "period_column": "day", "period_format": "iso", "max_rows_per_unit": 1}
 TOLD = [
     "rows of the source: 7",
     "day parses from 2026-03-02 to 2026-03-06",

@@ -12,7 +12,12 @@ from system.orchestrated import audit, charges
 
 pytestmark = pytest.mark.draws_alike
 
-MONTHLY = {"period": "quarter", "period_column": "admitted_on", "source": "data/{year}-{month}.parquet"}
+MONTHLY = {
+    "period": "quarter",
+    "period_column": "admitted_on",
+    "period_format": "iso",
+    "source": "data/{year}-{month}.parquet",
+}
 QUARTER = "2026-01-01"
 MONTHS = ("2026-01", "2026-02", "2026-03")
 ONCE = {**RECORDS, "admitted_on": [date(2026, 1, 5)] * 4}

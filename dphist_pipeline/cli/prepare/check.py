@@ -44,6 +44,7 @@ from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
+from dphist_pipeline.zone_data import MEND, zone_difference
 
 MOST_NAMED = 10
 
@@ -86,16 +87,18 @@ def check(
     from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words, lines_in_words
     from dphist_pipeline.planning.unit_names import doubt_of_axes, unit_doubt
 
+    beside.refuse_undeclared_dates(compared.types)
     types = {**checked.declared_types, **compared.types}
     encoding, lines = encoding_in_words(checked), lines_in_words(checked)
-    readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
+    readings = column_readings(checked, types)
     doubts = [
         unit_doubt(
             checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
         ),
         doubt_of_axes(checked),
+        _zone_doubt(checked.time_zone),
     ]
-    warnings = [*filter(None, [warning, *doubts, _changed(beside)]), *faults(Store.folder(store) / "public")]
+    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public")]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -166,6 +169,12 @@ def _refuse_unreadable(compared: Compared) -> None:
     if compared.unreadable:
         err.print(f"[bold red]error:[/] the spec is valid, and its source cannot be read: {escape(compared.problem)}")
         raise typer.Exit(1)
+
+
+def _zone_doubt(zone: str) -> str:
+    """A warning where a year of the zone is not the same for schedules as for records; else empty."""
+    difference = zone_difference(zone, datetime.now(UTC)) if zone != "UTC" else None
+    return f"{difference.says[0].upper()}{difference.says[1:]}. {MEND}." if difference is not None else ""
 
 
 def _changed(beside: SpecCheck) -> str:

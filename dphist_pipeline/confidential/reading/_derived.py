@@ -50,6 +50,7 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
         types={**types, **_as_in_source(source, file, by_name, types)},
         relation=relation,
         lacking={column: called for column, called in source.lacking.items() if column in starred},
+        server_times={},
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,10 +17,10 @@ import duckdb
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
-from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
 from dphist_pipeline.confidential.reading._derived import select_rows, with_decimal_points
+from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import (
     MARKS,
     UNDECLARED,
@@ -37,7 +36,6 @@ from dphist_pipeline.confidential.reading.source import (
     NUMBERS,
     TIMES,
     UNIT_UNNAMED,
-    ZONED_TIMES,
     ColumnRefused,
     Source,
     SourceRefused,
@@ -47,6 +45,7 @@ from dphist_pipeline.confidential.reading.source import (
     withheld,
 )
 from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.spec.sources import TEXT, undeclared_dates
 from dphist_pipeline.sql_files import literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
@@ -160,7 +159,7 @@ def prepared(
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
-    parameters: dict[str, object] = {**source.parameters, **_ends(plan, source)}
+    parameters: dict[str, object] = {**source.parameters, **_ends(plan)}
     for axis in axes:
         parameters.update({} if axis.table else axis.parameters)
     return source, axes, parameters
@@ -207,7 +206,8 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
         _check_types(plan, source)
         columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
-        return {column: source.types[column] for column in columns if column is not None}
+        types = {**source.types, **source.server_times}
+        return {column: types[column] for column in columns if column is not None}
 
 
 @contextmanager
@@ -289,7 +289,7 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
-            _refuse_needless_format(axis.column, kind, axis.format, "format")
+            _refuse_needless_format(source, axis.column, kind, axis.format, "format")
         elif _is_number(axis):
             source.type_of(axis.column, NUMBERS, "a binned axis, which takes numbers or text that holds numbers")
         else:
@@ -300,7 +300,10 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
         _check_unit_kinds(plan, source)
     if plan.period_column is not None:
         kind = source.type_of(plan.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
-        _refuse_needless_format(plan.period_column, kind, plan.period_format, "period_format")
+        _refuse_needless_format(source, plan.period_column, kind, plan.period_format, "period_format")
+    for column, field in plan.undeclared_dates.items():
+        if source.types[column] in TEXT and column not in source.server_times:
+            raise ColumnRefused(column, undeclared_dates(field))
 
 
 def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
@@ -312,8 +315,9 @@ def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
             raise ColumnRefused(column, problem)
 
 
-def _refuse_needless_format(column: str, kind: str, declared: str | None, field: str) -> None:
+def _refuse_needless_format(source: Source, column: str, kind: str, declared: str | None, field: str) -> None:
     """Only text is written in some format."""
+    kind = source.server_times.get(column, kind)
     if declared and kind not in ALWAYS:
         raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")
 
@@ -378,35 +382,21 @@ def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     ]
 
 
-def _moment_type(plan: CountingPlan, source: Source) -> str:
-    """What the period column is compared as: text may name an offset, and without one is in the plan's zone."""
-    if plan.period_format:
-        return "TIMESTAMP"
-    kind = source.types[str(plan.period_column)]
-    zoned = kind in (*ZONED_TIMES, "VARCHAR", "ENUM")
-    return "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP"
-
-
 def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
-    """SQL of when a row happened by the period's column, null where that does not parse."""
-    value = lengths.value_of(column, source.types[column])
-    if plan.period_format:
-        return f"try_strptime({value}, {literal(plan.period_format)})"
-    return f"TRY_CAST({value} AS {_moment_type(plan, source)})"
+    """SQL of the local wall clock of a row by the period's column, null where that does not parse."""
+    return wall_clock(column, source.types[column], plan.period_format)
 
 
 def in_period(plan: CountingPlan, source: Source) -> str:
-    """SQL of whether a row happened in the plan's period."""
+    """SQL of whether a row happened in the plan's period: local wall clock is compared, on both sides."""
     if plan.period_column is None:
         return "true"
-    kind, moment = _moment_type(plan, source), moment_of(plan, source, plan.period_column)
-    return f"{moment} >= CAST($period_start AS {kind}) AND {moment} < CAST($period_end AS {kind})"
+    moment = moment_of(plan, source, plan.period_column)
+    return f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
 
 
-def _ends(plan: CountingPlan, source: Source) -> dict[str, str]:
+def _ends(plan: CountingPlan) -> dict[str, str]:
     if plan.period_column is None or plan.period.start is None or plan.period.end is None:
         return {}
     ends = {"period_start": plan.period.start, "period_end": plan.period.end}
-    if _moment_type(plan, source) == "TIMESTAMP":
-        return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}
-    return {name: moment.astimezone(UTC).isoformat(sep=" ") for name, moment in ends.items()}
+    return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}

@@ -142,6 +142,8 @@ class Source:
     doubt: str = ""  # of the header line of a CSV file, without a word of it; empty if it looks like one
     unreadable: str = ""  # of CSV: SQL that yields a row for each line that has no row in `relation`, being unreadable
     replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
+    # Columns of days and times whose text in ISO 8601 a server writes itself, and their types there.
+    server_times: Mapping[str, str] = field(default_factory=dict)
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:
         """The type of a column, refused unless it is text, all null, or one of `allowed`."""

@@ -288,8 +288,7 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     if publication is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, publication, totals)}
-    warning = SpecCheck(spec, store).unsaid_dates(publication.audit["period"], opens=not publication.replayed)
-    metadata = published_metadata(publication, totals.of(publication), statement, spec.deps, warning)
+    metadata = published_metadata(publication, totals.of(publication), statement, spec.deps)
     metadata["checks"] = checks_table(checks)
     return replace(outcome, metadata=metadata, checks=checks)
 

@@ -162,7 +162,10 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
     """The rows of Parquet files that may be reports to a question, in batches that fit into memory."""
     for file in files:
         problem, parquet = None, _opened(file)
-        fitting = BATCH_BYTES // question.report_bytes, max(1, BATCH_BYTES // _longest_row(parquet.metadata, question.report_bytes))
+        fitting = (
+            BATCH_BYTES // question.report_bytes,
+            max(1, BATCH_BYTES // _longest_row(parquet.metadata, question.report_bytes)),
+        )
         try:
             for rows in parquet.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
                 yield _batch(question, rows)

@@ -98,7 +98,10 @@ def reach(connection: duckdb.DuckDBPyConnection, source: WrittenSource) -> None:
 
 
 def open_objects(
-    connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: WrittenSource, hive: bool = False,
+    connection: duckdb.DuckDBPyConnection,
+    addresses: tuple[str, ...],
+    source: WrittenSource,
+    hive: bool = False,
     numbers: tuple[str, ...] = (),
 ) -> Source:
     """The columns of Parquet files in an object store; no record is read.

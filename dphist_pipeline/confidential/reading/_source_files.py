@@ -206,7 +206,9 @@ def _with_text(
             for quoted in [identifier(name)]
             for text in [whole_text(quoted, kind) if kind in ("FLOAT", "DOUBLE") else f"TRY_CAST({quoted} AS VARCHAR)"]
         ]
-        read = relation.replace("$files", f"$files_{number}").replace("SELECT *", f"SELECT * REPLACE ({', '.join(made)})")
+        read = relation.replace("$files", f"$files_{number}").replace(
+            "SELECT *", f"SELECT * REPLACE ({', '.join(made)})"
+        )
         parts.append(read)
     return (
         f"SELECT * FROM ({' UNION ALL BY NAME '.join(parts)})",

@@ -111,4 +111,3 @@ def _unless_replaced(text: str, name: str, sign: str) -> str:
     # Bytes that are no text are read as this sign. Two people whose names differ in such bytes alone would become one
     # unit, and bounding them together would make the kept rows of one depend on the other.
     return f"CASE WHEN contains({text}, {literal(sign)}) THEN NULL ELSE {name} END" if sign else name
-

@@ -5,8 +5,8 @@ same reports. Another question adds its epsilon to what each of them has spent, 
 not answer. The folder belongs to the contributors' side: it says who sent which report, and holds no value.
 
     <question's digest>.parquet   a row for each report, also those that were not sent; the epsilon in its metadata
-    limit.json                    the most that a contributor ever spends; and how ids are compared: with `ids: forms`, by
-                                  the forms `trim_all`, `number` and `fold` of `unit_forms`; with `ids: whole`, of
+    limit.json                    the most that a contributor ever spends; and how ids are compared: with `ids: forms`,
+                                  by `trim_all`, `number` and `fold` of `unit_forms`; with `ids: whole`, of
                                   earlier versions, without blanks at the ends and zeros before a number; without
                                   `ids`, of versions before those, as they are written
 """

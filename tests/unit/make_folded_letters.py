@@ -1,4 +1,4 @@
-"""Writes `dphist_pipeline/folded_letters.txt`: how `fold` rewrites letters. It was run once, and its table never changes.
+"""Writes `dphist_pipeline/folded_letters.txt`: how `fold` rewrites letters. It was run once: the table never changes.
 
 Run by the Python whose Unicode is `VERSION`: `python tests/unit/make_folded_letters.py`. Another table is another step.
 """
@@ -12,9 +12,10 @@ VERSION = "14.0.0"
 FILE = Path(__file__).parents[2] / "dphist_pipeline" / "folded_letters.txt"
 ALIKE = dict.fromkeys("\u0130\u0131", "i")  # with I and i they are one letter
 HEADER = f"""\
-# How the step `fold` of `unit_normalise` rewrites letters beyond ASCII: full case folding of Unicode {VERSION}, but that
-# capital and small I are one letter with and without a dot, and that Cherokee becomes small. It never changes.
-# lower X Y: X becomes Y, as by DuckDB's own `lower`. else X Y: X becomes Y, after that. unknown X Y: no signs, from X to Y.
+# How the step `fold` of `unit_normalise` rewrites letters beyond ASCII: full case folding of Unicode {VERSION}, but
+# that capital and small I are one letter with and without a dot, and Cherokee becomes small. It never changes.
+# lower X Y: X becomes Y, as by DuckDB's own `lower`. else X Y: X becomes Y after that. unknown X Y: from X to Y no
+# sign is known.
 """
 
 

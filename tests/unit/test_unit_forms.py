@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from unit.make_folded_letters import FILE, VERSION, written
+from unit.test_frames import by_file, by_frame
 
 from dphist_pipeline import unit_forms as forms
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from unit.test_frames import by_file, by_frame
 
 SIGNS = [chr(number) for number in range(0x110000) if not 0xD800 <= number < 0xE000]
 NAMES = [["STRASSE", "stra\u00dfe", "STRA\u1e9eE"], ["\u039f\u0394\u039f\u03a3", "\u03bf\u03b4\u03bf\u03c2"]]

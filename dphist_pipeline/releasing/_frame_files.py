@@ -127,7 +127,7 @@ def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:
     return OpenFrame(lambda: list(frame.columns), write)
 
 
-def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.ChunkedArray:
+def _from_pandas(column: Any, category: bool) -> pa.Array | pa.ChunkedArray:
     """A column as Arrow, of a kind that rows of other people do not change.
 
     pandas makes whole numbers floats, and truth values objects, as soon as one is missing. So a float that is compared
@@ -150,7 +150,7 @@ def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.Chunke
     return pc.coalesce(numbers.cast(pa.string()), values.cast(pa.string()))
 
 
-def _text(value: object) -> bytes | None:
+def _text(value: Any) -> bytes | None:
     """An object of a pandas column as text; what is no Unicode becomes `?`, as undecodable bytes of files do."""
     try:
         if value is None or value != value:
@@ -162,7 +162,7 @@ def _text(value: object) -> bytes | None:
         if isinstance(value, np.complexfloating | complex) and value.imag == 0:
             value = value.real  # one complex number makes all other numbers of a column complex
         whole = isinstance(value, float | np.floating) and value.is_integer() and abs(value) < WHOLE_FLOATS
-        return str(int(value) if whole else value).encode("utf-8", "replace")  # type: ignore[call-overload]
+        return str(int(value) if whole else value).encode("utf-8", "replace")
     except Exception:  # of any object's own code, `pandas.NA` among them
         return None
 

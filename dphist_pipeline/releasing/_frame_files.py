@@ -161,8 +161,9 @@ def _text(value: Any) -> bytes | None:
             return value.decode("utf-8", "replace").replace("\ufffd", "?").encode()
         if isinstance(value, np.complexfloating | complex) and value.imag == 0:
             value = value.real  # one complex number makes all other numbers of a column complex
-        whole = isinstance(value, float | np.floating) and value.is_integer() and abs(value) < WHOLE_FLOATS
-        return str(int(value) if whole else value).encode("utf-8", "replace")
+        if isinstance(value, float | np.floating) and abs(number := float(value)) < WHOLE_FLOATS:
+            value = int(number) if number.is_integer() else value
+        return str(value).encode("utf-8", "replace")
     except Exception:  # of any object's own code, `pandas.NA` among them
         return None
 

@@ -114,8 +114,8 @@ def _unit(spec: ReleaseSpec, text: bool) -> str:
     if spec.unit_normalise:
         return f"names are compared after {', '.join(spec.unit_normalise)}; a row without a name is left out"
     return (
-        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim, lower]` ignores these); a "
-        "row without a name is left out"
+        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim_all, fold]` ignores these); "
+        "a row without a name is left out"
     )
 
 

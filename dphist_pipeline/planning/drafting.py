@@ -305,6 +305,8 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
         f"  # The column that identifies a person, whose privacy is protected{hint}.",
         "  # Several columns as a list; `row` (no max_rows_per_unit, no `rows`) only if every row is another person.",
         field("privacy_unit", "[]", fields.OPEN),
+        "  # If it is text: ids that differ in case, or in blanks and invisible signs at the ends, are one person with",
+        "  # unit_normalise: [trim_all, fold]   # add `number` where 7, 7.0 and 007 are one person",
         field(
             "max_rows_per_unit", fields.OPEN, "the most rows of a person that count in a period; noise grows with it"
         ),

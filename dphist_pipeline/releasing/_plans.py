@@ -152,6 +152,7 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
         hive=records.hive,
         decimal_comma=records.decimal_comma,
         folder=folder,
+        numbers=records.privacy_unit.columns if "number" in records.unit_normalise else (),
         query=query,
     )
 

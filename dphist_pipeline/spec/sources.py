@@ -42,6 +42,7 @@ from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
+from dphist_pipeline.unit_forms import NormalForm as NormalForm
 
 LARGEST_FILE = 1 << 26
 
@@ -527,7 +528,6 @@ def quote_in_words(quote: str) -> str:
 
 
 TextFormat = Annotated[Text, AfterValidator(format_of_text)]
-NormalForm = Literal["trim", "lower", "nfc"]
 IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
 
 

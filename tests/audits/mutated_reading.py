@@ -60,9 +60,7 @@ READING = (
             ),
             Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
             Mutation("WHEN isnan({name}) THEN NULL ", "", "all people without a number are one person"),
-            Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
             Mutation('" AND ".join(conditions)', '" OR ".join(conditions)', "half a name is a person"),
-            Mutation("WHEN contains({text}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
             Mutation(
                 "> {lengths.LONGEST_TEXT} THEN NULL",
                 "> {lengths.LONGEST_TEXT} THEN ''",
@@ -72,9 +70,23 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/_source_files.py",
-        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
+        "dphist_pipeline/unit_forms.py",
+        ("unit/test_source_formats.py", "unit/test_unit_forms.py", "unit/test_ingest.py"),
         (
+            Mutation(
+                "nullif(trim({column}, {_TRIM_BLANKS}), '')",
+                "trim({column}, {_TRIM_BLANKS})",
+                "blank names are one person",
+            ),
+            Mutation("WHEN contains({column}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
+            Mutation("frequent = {letter: other.pop(letter)", "frequent = {letter: letter", "straße is no STRASSE"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/_source_files.py",
+        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py", "unit/test_unit_forms.py"),
+        (
+            Mutation("if _repeats(", "if False and _repeats(", "of two columns of one name the first is the unit"),
             Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
             Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
             Mutation(

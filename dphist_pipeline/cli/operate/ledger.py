@@ -79,7 +79,7 @@ class ReadingOptions:
     hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
     decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
     unit_normalise: Annotated[
-        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim,lower,nfc.")
+        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim_all,fold,number.")
     ] = ""
     also_of: Annotated[
         list[str] | None,

@@ -18,6 +18,8 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.domain import Axis, ByText, CalendarAxis
+from dphist_pipeline.sql_files import literal
+from dphist_pipeline.unit_forms import BYTE_ORDER_MARK
 from dphist_pipeline.zone_data import spans_of
 
 PLAIN = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double", "BOOLEAN": "boolean"}
@@ -60,6 +62,8 @@ class Columns:
         name = _identifier(column)
         if column not in self.text:
             return f"CAST({name} AS STRING)"
+        mark = literal(BYTE_ORDER_MARK)
+        name = f"CASE WHEN startswith({name}, {mark}) THEN nullif(trim(LEADING {mark} FROM {name}), '') ELSE {name} END"
         return (
             f"CASE WHEN contains({name}, '?') OR NOT is_valid_utf8({name}) THEN NULL "
             f"WHEN octet_length({name}) > {lengths.LONGEST_NAME} "

@@ -25,7 +25,9 @@ import duckdb
 from dphist_pipeline import csv_text
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
+from dphist_pipeline.confidential.reading._units import whole_text
 from dphist_pipeline.confidential.reading.source import (
+    NUMBERS,
     WHOLE_NUMBERS,
     Source,
     SourceRefused,
@@ -78,7 +80,8 @@ def open_files(
     above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
     folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
-        return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
+        called = {str(path): without_values(path) for path in files}
+        return open_parquet(connection, called, where, folders, numbers=source.numbers)
     return open_csv(files, source, folders, copies)
 
 
@@ -116,12 +119,14 @@ def open_parquet(
     where: str,
     folders: tuple[str, ...],
     problem: str = DAMAGED,
+    numbers: Collection[str] = (),
 ) -> Source:
     """Reads the columns of Parquet files, and nothing else.
 
     Args:
         files: what messages call each file, by its address, in order.
         problem: what to say of a file that cannot be opened.
+        numbers: columns that become text where they are numbers in some files and text, or other numbers, in others.
     """
     # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column
     # for free of NaN where the file's statistics, which leave NaN out, show numbers, and lets a folder `patient=5` take
@@ -135,6 +140,10 @@ def open_parquet(
     refuse_shadowed(where, names, folders)
     relation = f"{reading}{str(bool(folders)).lower()})"
     parameters = {"files": list(files)}
+    as_text = {name for name in numbers if _differ_as_numbers({types.get(name, "nothing") for types in by_file})}
+    if as_text:
+        relation, parameters = _with_text(relation, dict(zip(files, by_file, strict=True)), as_text)
+        by_file = [types | dict.fromkeys(as_text, "VARCHAR") for types in by_file]
     unfit = "has files whose columns do not fit together. Give them the same types."
     columns_of(connection, where, unfit, relation, parameters)
     lacking = _lacking([*zip(files.values(), by_file, strict=True)])
@@ -157,7 +166,59 @@ def _types(
     )
     in_milliseconds = asked(connection, called, problem, milliseconds, {"file": file})
     types = {name: kind.strip('"') for name, kind in columns.items()}
+    # DuckDB gives a second column of one name another name. The schema lists columns depth first, below one root.
+    fields = "SELECT name, coalesce(num_children, 0) FROM parquet_schema($file)"
+    if _repeats(asked(connection, called, problem, fields, {"file": file})):
+        raise SourceRefused(called, "has two columns of one name, perhaps in upper and lower case; rename one")
     return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
+
+
+def _repeats(fields: list[tuple[str, int]]) -> bool:
+    """Whether two columns have one name, in whatever case; `fields`: name and number of children, depth first."""
+    names, open_children = [], [1]
+    for name, children in fields:
+        while open_children[-1] == 0:
+            open_children.pop()
+        open_children[-1] -= 1
+        if len(open_children) == 2:
+            names.append(name.lower())
+        open_children.append(children)
+    return len({*names}) < len(names)
+
+
+def _differ_as_numbers(types: set[str]) -> bool:
+    """Whether a column is a number or text in every file, and not of one type that reading would give it anyway."""
+    known = types - {"NULL"}
+    served = all(plain_type(kind) in (*NUMBERS, "VARCHAR") for kind in known)
+    return served and len(known) > 1 and not known <= {*WHOLE_NUMBERS}
+
+
+def _with_text(
+    relation: str, types: Mapping[str, Mapping[str, str]], columns: Collection[str]
+) -> tuple[str, dict[str, list[str]]]:
+    """The rows of files, with columns as text: files with the same types of these are read together.
+
+    One reader for all would cast their values to a common type first, and whole numbers to floats.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for file, kinds in types.items():
+        groups.setdefault(tuple(kinds[name] for name in sorted(columns)), []).append(file)
+    parts = []
+    for number, group in enumerate(groups):
+        made = [
+            f"{text} AS {identifier(name)}"
+            for name, kind in zip(sorted(columns), group, strict=True)
+            for quoted in [identifier(name)]
+            for text in [whole_text(quoted, kind) if kind in ("FLOAT", "DOUBLE") else f"TRY_CAST({quoted} AS VARCHAR)"]
+        ]
+        read = relation.replace("$files", f"$files_{number}").replace(
+            "SELECT *", f"SELECT * REPLACE ({', '.join(made)})"
+        )
+        parts.append(read)
+    return (
+        f"SELECT * FROM ({' UNION ALL BY NAME '.join(parts)})",
+        {f"files_{number}": group for number, group in enumerate(groups.values())},
+    )
 
 
 def _type_in_all(types: set[str]) -> str:

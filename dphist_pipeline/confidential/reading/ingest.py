@@ -280,7 +280,7 @@ def _columns(
     if source.format == "duckdb":
         return databases.open_file_table(connection, table, source.written)
     if objects:
-        return object_stores.open_objects(connection, objects, source.written, source.hive)
+        return object_stores.open_objects(connection, objects, source.written, source.hive, source.numbers)
     return open_files(connection, files, source, copies)
 
 
@@ -310,6 +310,8 @@ def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
     for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
         kind = kind_of(source.types[column])
+        if "number" in plan.unit_normalise and {kind, decided} <= {"text", "whole number", "number"}:
+            continue
         if "NULL" not in (kind, decided) and kind != decided:
             problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"
             raise ColumnRefused(column, problem)
@@ -331,7 +333,8 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
-        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source)
+        point = "," if plan.source.decimal_comma else "."
+        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source, point)
         values += [f"{text} AS {name}" for name, text in named.names.items()]
     found = [f"value_{number}" for number in range(len(axes))]
     if plan.rows_seen is not None:
@@ -339,6 +342,9 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
         found += [f"absent_{number}" for number in range(len(axes))]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {in_period(plan, source)}"
     if unit:
+        for step in named.steps:
+            made = ", ".join(f"{text} AS {name}" for name, text in step.items())
+            rows = f"SELECT * REPLACE ({made}) FROM ({rows})"
         rows = f"SELECT {', '.join(found)}, {named.unit} AS unit FROM ({rows}) WHERE {named.known}"
     for level, steps in enumerate(zip_longest(*(axis.steps for axis in axes))):
         places = ", ".join(f"{step} AS place_{number}" for number, step in enumerate(steps) if step)

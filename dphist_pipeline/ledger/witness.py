@@ -56,7 +56,7 @@ class WitnessedCharge(OfARelease):
     year: int
 
     @classmethod
-    def read(cls, row: Mapping[str, Any]) -> WitnessedCharge:
+    def read(cls, row: Mapping[Any, Any]) -> WitnessedCharge:
         """The charge in a row of the witness, or carried over by an adoption.
 
         Raises:

@@ -323,10 +323,15 @@ def test_what_an_earlier_version_decided_stays_and_the_next_decision_waits(
         ledger.raise_total("health", Fraction(99), "more", ANN)
     assert not any("guards" in entry.facts for entry in ledger.entries())
     again = reopened(ledger)
-    assert again.account("health").total == 99 and again.charge(ASKED).allowed
+    assert again.account("health").total == 99
+    if again.url.drivername != "sqlite":  # whose own rules cannot know that the source for `twice` waits
+        with ledger_refuses("waiting_unlisted"):
+            again.charge(ASKED)
+        assert again.list_waiting(ANN)
+    assert again.charge(ASKED).allowed
     again.raise_total("health", Fraction(100), "more", ANN)
     assert reopened(again).account("health").total == 99
-    assert ["guards" in entry.facts for entry in again.entries()][-1]
+    assert any("guards" in entry.facts for entry in again.entries()[-3:])
 
 
 def test_a_raise_that_was_overtaken_while_it_waited_lowers_no_total(ledger: Ledger) -> None:

@@ -419,6 +419,7 @@ BROKEN: dict[str, Plant] = {
     "a number": lambda planted: planted.charge(number="nine"),
     "a year": lambda planted: planted.charge(year=1),
     "a name": lambda planted: planted.charge(release="\x1b[2J"),
+    "an account": lambda planted: planted.charge(account="health; more"),
 }
 
 

@@ -40,6 +40,7 @@ from dphist_pipeline.ledger.witness_file import (
 LARGEST_NUMBER = 10**9  # of an entry, or of a place that is noted
 _HASH = re.compile(r"[0-9a-f]{64}")
 _TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_ACCOUNT = re.compile(r"[a-z][a-z0-9_]{0,62}")  # as the ledger takes one: messages name commands with it
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ class WitnessedCharge(OfARelease):
     year: int
 
     @classmethod
-    def read(cls, row: Mapping[str, Any]) -> WitnessedCharge:
+    def read(cls, row: Mapping[Any, Any]) -> WitnessedCharge:
         """The charge in a row of the witness, or carried over by an adoption.
 
         Raises:
             ValueError, TypeError: the row is not of the form that a charge is written in.
         """
         facts = {name: row[name] for name in cls.__dataclass_fields__}
-        forms = {"hash": _HASH, "account": _TEXT, "release": _TEXT, "period": _TEXT}
+        forms = {"hash": _HASH, "account": _ACCOUNT, "release": _TEXT, "period": _TEXT}
         bounds = {"number": (1, LARGEST_NUMBER), "revision": (1, 10**6), "year": (1000, 9999)}
         if not all(form.fullmatch(facts[name]) for name, form in forms.items()) or not all(
             type(facts[name]) is int and least <= facts[name] <= most for name, (least, most) in bounds.items()

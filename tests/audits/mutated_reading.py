@@ -108,9 +108,21 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/csv_text.py",
-        ("unit/test_source_formats.py", "system/test_sources_released.py"),
+        "dphist_pipeline/confidential/reading/_csv_lines.py",
+        ("unit/test_csv_lines.py",),
         (
+            Mutation(
+                "WHEN len({FIELDS}) = {len(names)} THEN", "WHEN len({FIELDS}) > 0 THEN", "surplus fields are cut off"
+            ),
+            Mutation("CASE WHEN trim({text}, {nothing}) = ''", "CASE WHEN {text} = ''", "a line of a text is somebody"),
+            Mutation("place % 2 = 0", "place % 2 = 2", "a delimiter in quotes moves columns"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/csv_text.py",
+        ("unit/test_csv_lines.py", "unit/test_source_formats.py", "system/test_sources_released.py"),
+        (
+            Mutation('MARK not in text and text.count("\\r") == both', "True", "a CR ends somebody's line"),
             Mutation(
                 "lowered.index(name) + 1) < place", "lowered.index(name) + 1) < 0", "columns that DuckDB mixes up"
             ),

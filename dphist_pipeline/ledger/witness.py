@@ -294,7 +294,7 @@ class Witness:
         which = (CHARGES.c.store == store_id) & (CHARGES.c.generation == generation)
         rows = connection.execute(sa.select(CHARGES).where(which).order_by(CHARGES.c.position)).mappings()
         try:
-            return Standing(generation, started_by, tuple(map(WitnessedCharge.read, rows)))
+            return Standing(generation, started_by, tuple(WitnessedCharge.read({**row}) for row in rows))
         except (ValueError, TypeError):
             problem = self._file.altered(f"it holds a charge of store {store_id} that is not written as one")
         raise problem

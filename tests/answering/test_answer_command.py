@@ -558,6 +558,7 @@ def test_a_change_between_two_periods_is_asked_by_both(weeks: Store) -> None:
     assert facts(weeks, "--changes", "one")["rows"] == facts(weeks, "one", "--changes")["rows"], "a name is no period"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize(
     ("asked", "head"),

@@ -92,12 +92,14 @@ def test_processes_that_were_started_early_are_used_and_ended(project: Project, 
         assert connection.execute("SELECT count(*) FROM dph_releases").fetchall() == [(2,)]
 
 
+@pytest.mark.slow
 def test_a_chart_is_drawn_here_if_the_early_process_died(monkeypatch) -> None:
     monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
     with early_processes.started_early(NEEDED_BY_RELEASE):
         assert vega.draw_chart(vega.FIRST).startswith("<svg")
 
 
+@pytest.mark.slow
 def test_early_processes_end_when_their_starter_does() -> None:
     """A starter that is killed closes their standard input."""
     for module in NEEDED_BY_RELEASE:

@@ -165,6 +165,7 @@ def test_an_axis_that_is_spelled_out_is_not_the_one_that_is_asked_for(catalogue:
     assert points == pytest.approx(bias([0], [0, 1, 2]), abs=0.0051)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "places"),
     [
@@ -187,6 +188,7 @@ def test_a_ratio_by_a_count_near_0_says_how_far_at_most(catalogue: duckdb.DuckDB
     assert "with them this ratio would be from" in (text or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "question",
     [
@@ -245,6 +247,7 @@ def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: du
     assert numbers(text) == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "question",
     [
@@ -309,6 +312,7 @@ def test_a_rate_along_the_axis_says_how_far_the_bound_moves_it(changed: duckdb.D
         assert all(lower < shift < upper <= 0 for shift, lower, upper in moved)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cut", "expected"), [(-145, "+0 (95 %: -274.4 to +0)"), (-10_000, "+0 (95 %: -419.4 to +0)")])
 def test_the_rows_cut_of_a_rate_are_cut_off_as_all_rows_cut(
     changed: duckdb.DuckDBPyConnection, cut: int, expected: str
@@ -407,6 +411,7 @@ def test_where_every_row_is_a_unit_or_a_report_no_cap_is_spoken_of(tmp_path: Pat
     assert town.mean("age").capped == town.share({"age": (0, 18)}).capped == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [-9_000, 10**7])
 def test_no_share_lies_below_0_or_above_1_without_the_bound(changed: duckdb.DuckDBPyConnection, cut: int) -> None:
     """Noise may say that fewer than no rows of a category were cut."""

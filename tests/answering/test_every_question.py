@@ -184,6 +184,7 @@ def test_marginals_are_the_same_in_sql_and_python_and_add_up(store: Asked, by: l
 
 
 # One period has no interval; three of those left out ask of others, and `dph_quality` is about rows.
+@pytest.mark.slow
 @pytest.mark.parametrize("question", sorted({*QUESTIONS} - {"dph_compare", "dph_over", "dph_distances", "dph_quality"}))
 def test_nothing_is_said_of_an_interval_where_there_is_none(store: Asked, question: str) -> None:
     asked = f"SELECT told FROM r.{QUESTIONS[question].format('r.')} AS told"
@@ -306,6 +307,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("question", "message"), mostly_soaked(REFUSED.items(), range(0, len(REFUSED), 2)))
 def test_a_wrong_name_is_told_the_right_ones(store: Asked, question: str, message: str) -> None:
     name = question.partition("(")[0]

@@ -58,6 +58,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("question", "message"), REFUSED.items())
 def test_a_mean_without_ends_or_bins_is_refused(store: Asked, question: str, message: str) -> None:
     with attached(store.catalogue) as connection, pytest.raises(duckdb.Error, match=message):

@@ -160,6 +160,7 @@ def over(store: Asked, periods: list[str], box: Box) -> Answer:
     return Answer(estimate, centre, centre - reach, centre + reach, basis, int(cells), math.sqrt(variance), note)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "last"),
     [

@@ -276,6 +276,7 @@ def _numbers_of(read: Any) -> Any:
     return np.frombuffer(base64.b64decode(read), "<f8") if isinstance(read, str) else np.array(read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cut", "total", "limit", "told"),
     [(40, 360, None, (0.1, False)), (5, 360, None, None), (40, 360, 50, None), (40, -30, None, None)],

@@ -41,6 +41,7 @@ def store() -> Asked:
     return published_once()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("question", "message"), mostly_soaked(REFUSED.items(), range(0, len(REFUSED), 2)))
 def test_an_argument_of_another_kind_is_answered_with_an_example(store: Asked, question: str, message: str) -> None:
     with attached(store.catalogue) as connection:
@@ -53,6 +54,7 @@ def test_an_argument_of_another_kind_is_answered_with_an_example(store: Asked, q
 OTHER = ("{'county': 'other'}", '\'{"county": ["01", "other"]}\'', "{'county': {'not': 'other'}}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", OTHER)
 def test_other_as_a_category_is_answered_with_how_to_write_it(store: Asked, box: str) -> None:
     with attached(store.catalogue) as connection:

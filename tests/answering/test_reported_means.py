@@ -149,6 +149,7 @@ def test_a_bin_of_reports_that_is_open_has_no_middle_and_no_interval(
     assert row["ci_lower"] < row["unbiased"] < row["ci_upper"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["town_age", "plain"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_an_error_that_is_not_known_is_null_and_never_0(

@@ -160,6 +160,7 @@ def run(ingest: Ingest, reading: Reading, seeds: Sequence[bytes], change: Mutate
     return report
 
 
+@pytest.mark.slow
 def test_any_text_gives_a_cube_or_a_refusal_of_the_file(ingest: Ingest):
     run(ingest, csv_files, CSV_SEEDS[::3], csv_change, 30, seed=1)
 

@@ -206,6 +206,7 @@ def test_any_spec_is_read_or_refused_by_one_message(folder: Path):
     fuzz_specs(folder, 300, seed=1)
 
 
+@pytest.mark.slow
 def test_any_code_list_is_read_or_refused_by_one_message(folder: Path):
     fuzz_code_lists(folder, 200, seed=1)
 
@@ -215,6 +216,7 @@ def test_any_query_is_taken_or_refused_by_one_message(folder: Path):
     fuzz_queries(folder, 40, seed=1)
 
 
+@pytest.mark.slow
 def test_a_refused_spec_spends_nothing_whatever_is_wrong_with_it(office: Office):
     fuzz_releases(office, 20, seed=1)
 

@@ -48,6 +48,7 @@ def test_a_text_column_as_period_without_its_format_is_never_a_tick_alone(office
     assert replayed["replayed"] and replayed["warnings"][0].startswith(UNSAID)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["%d.%m.%Y", "iso"])
 def test_a_declared_format_brings_no_warning(office: Office, written: str) -> None:
     with_loans(office, period_format=written)
@@ -55,6 +56,7 @@ def test_a_declared_format_brings_no_warning(office: Office, written: str) -> No
     assert UNSAID not in office.release("--period", "2026-09-14", "--json").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "warned"), [(pa.string(), True), (pa.date32(), False)])
 def test_of_other_files_the_type_of_the_column_decides(office: Office, kind: pa.DataType, warned: bool) -> None:
     with_parquet(office, kind)

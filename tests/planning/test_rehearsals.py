@@ -20,14 +20,10 @@ pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="releases of inve
 
 ROWS = 600
 OF_EACH_KIND = (
-    "each row a unit",
     "several columns name a unit",
     "code list",
     "period and calendar by one column",
-    "one column in three places",
     "csv as written in France",
-    "folders",
-    "database",
     "server",
     "query",
 )

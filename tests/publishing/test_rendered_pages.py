@@ -31,10 +31,8 @@ pytestmark = pytest.mark.draws_alike
 FALSE = "<p>A sentence that a later version corrected.</p></main>"
 MADE: dict[str, dict[str, Any]] = {
     "noise of cells": {"axes": [AGE, WARD]},
-    "groups and their sums": {"axes": [AGE], "mechanism": "dawa"},
     "groups beside cells": {"axes": [AGE], "mechanism": "ahp"},
     "a tree": {"axes": [AGE], "mechanism": "boost"},
-    "weighted sums": {"axes": [AGE, WARD], "mechanism": "workload"},
     "experts, and quality": {
         "axes": [AGE, WARD],
         "mechanism": "adaptive",

@@ -17,6 +17,8 @@ from dphist_pipeline.answering.building import CatalogueNotBuilt
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.publishing import _vega as vega
 
+pytestmark = pytest.mark.slow
+
 REAL = building.build_apart
 
 
@@ -28,7 +30,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-@pytest.mark.slow
 def test_a_release_has_its_catalogue_built_by_another_process(project: Project, monkeypatch) -> None:
     ran = []
 
@@ -49,7 +50,6 @@ def test_a_release_has_its_catalogue_built_by_another_process(project: Project, 
     assert len(ran) == 1, "a replay found the release in the catalogue"
 
 
-@pytest.mark.slow
 def test_what_the_other_process_refuses_is_said_and_the_release_stands(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,14 +64,12 @@ def test_what_the_other_process_refuses_is_said_and_the_release_stands(
     assert project.published(WEEK).parts[-3] == NAME
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_is_said(project: Project, monkeypatch) -> None:
     monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
     with pytest.raises(CatalogueNotBuilt, match="ended with 1"):
         project.release()
 
 
-@pytest.mark.slow
 def test_processes_that_were_started_early_are_used_and_ended(project: Project, monkeypatch) -> None:
     started, start = {}, early_processes.start
 
@@ -92,14 +90,12 @@ def test_processes_that_were_started_early_are_used_and_ended(project: Project, 
         assert connection.execute("SELECT count(*) FROM dph_releases").fetchall() == [(2,)]
 
 
-@pytest.mark.slow
 def test_a_chart_is_drawn_here_if_the_early_process_died(monkeypatch) -> None:
     monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
     with early_processes.started_early(NEEDED_BY_RELEASE):
         assert vega.draw_chart(vega.FIRST).startswith("<svg")
 
 
-@pytest.mark.slow
 def test_early_processes_end_when_their_starter_does() -> None:
     """A starter that is killed closes their standard input."""
     for module in NEEDED_BY_RELEASE:

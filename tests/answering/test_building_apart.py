@@ -22,6 +22,8 @@ from dphist_pipeline.answering.building import CatalogueNotBuilt
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.publishing import _vega as vega
 
+pytestmark = pytest.mark.slow
+
 REAL = building.build_apart
 
 
@@ -33,7 +35,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-@pytest.mark.slow
 def test_a_release_has_its_catalogue_built_by_another_process(project: Project, monkeypatch) -> None:
     ran = []
 
@@ -85,7 +86,6 @@ def test_another_error_of_the_other_process_is_no_full_disk(tmp_path: Path, monk
         building.main()
 
 
-@pytest.mark.slow
 def test_what_the_other_process_refuses_is_said_and_the_release_stands(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,14 +100,12 @@ def test_what_the_other_process_refuses_is_said_and_the_release_stands(
     assert project.published(WEEK).parts[-3] == NAME
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_is_said(project: Project, monkeypatch) -> None:
     monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
     with pytest.raises(CatalogueNotBuilt, match="ended with 1"):
         project.release()
 
 
-@pytest.mark.slow
 def test_processes_that_were_started_early_are_used_and_ended(project: Project, monkeypatch) -> None:
     started, start = {}, early_processes.start
 

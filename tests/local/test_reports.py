@@ -98,6 +98,7 @@ WRITERS: dict[str, Callable[[dict[str, Any]], pa.Table]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize(
     "options", [{}, {"compression": "zstd", "row_group_size": 2}, {"use_dictionary": False, "data_page_version": "2.0"}]

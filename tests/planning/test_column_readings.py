@@ -72,6 +72,7 @@ def test_days_of_a_calendar_axis_in_text_need_their_form_too(office: Office) -> 
     assert office.run("check", "spec.yaml").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["%d.%m.%Y", "iso"])
 def test_a_declared_format_brings_no_warning(office: Office, written: str) -> None:
     with_loans(office, period_format=written)
@@ -79,6 +80,7 @@ def test_a_declared_format_brings_no_warning(office: Office, written: str) -> No
     assert office.release("--period", "2026-09-14").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "refused"), [(pa.string(), 1), (pa.date32(), 0)])
 def test_of_other_files_the_type_of_the_column_decides(office: Office, kind: pa.DataType, refused: int) -> None:
     with_parquet(office, kind)

@@ -152,7 +152,7 @@ def test_last_years_week_keeps_a_feast_from_ringing(office: Office) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["dpcube", "boost", "structure_first"])
+@pytest.mark.parametrize("mechanism", ["boost", "structure_first"])
 def test_mechanisms_that_smooth_or_group_are_compared_by_what_they_measured(renamed: Office, mechanism: str) -> None:
     ward = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
     renamed.write_spec(**WEEKLY, mechanism=mechanism, axes=[ward])

@@ -272,6 +272,7 @@ FAULTS: dict[str, tuple[Callable[[Office, pytest.MonkeyPatch], None], str, str, 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_that_happens_is_seen_with_its_mend(office: Office, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     happens, check, state, seen, mend = FAULTS[name]

@@ -92,6 +92,7 @@ def test_a_terminal_shows_what_a_release_would_read_exactly(week: Office) -> Non
     assert looks(week) == [""]
 
 
+@pytest.mark.slow
 def test_bytes_of_another_encoding_are_counted_and_their_cause_is_named(office: Office) -> None:
     office.opened()
     lines = b"ann,3,s\xfcrgery,2026-03-02\nb\xf6b,30,medicine,2026-03-03\ncid,5,medicine,2026-03-03\n"

@@ -14,6 +14,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("then", "says"), [("week", "weeks"), ("none", "one table without periods")])
 def test_another_length_under_the_same_name_is_refused_and_spends_nothing(office: Office, then: str, says: str) -> None:
     office.opened().write_records(RECORDS)

@@ -18,6 +18,7 @@ DAYS_OF_MARCH = {"column": "day", "calendar": "day", "start": "2026-03-01", "sto
 frozen = test_neighbours.frozen
 
 
+@pytest.mark.slow
 def test_a_row_on_which_the_engine_fails_shows_nowhere(
     office: Office, frozen: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_csv_is_released_however_it_was_written(office: Office, content: bytes) 
     assert charges(office) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "says"),
     [
@@ -110,6 +111,7 @@ def test_sources_that_cannot_be_are_refused(
     check_changes_nothing(office, office.release, says)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "more", "says"),
     [

@@ -113,6 +113,7 @@ def by_frame(frame: Any, axes: Sequence[Any] = AXES, unit: Any = "person", most:
 HELD = list(zip(PERSONS, [*SEEN, "nanoseconds"], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "person", "seen"),
     mostly_soaked([(kind, *held) for kind in KINDS for held in HELD], range(0, len(KINDS) * len(HELD), len(HELD) + 1)),
@@ -274,6 +275,7 @@ def test_an_empty_frame_gives_an_empty_cube(kind: str) -> None:
 NAMES = ["^a.*$", "*", 'a"b', "code", "rowid"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "pandas", "arrow", "relation"])
 def test_columns_of_a_frame_may_have_any_name(kind: str) -> None:
     table = pa.table({name: [float(number)] for number, name in enumerate(NAMES)})

@@ -88,6 +88,7 @@ def test_no_record_in_an_archive_makes_it_fail(ending: str, pack: Any):
 FOLDERS = ["region=north/year=2026", "region=a%20b/year=2025", "region=__HIVE_DEFAULT_PARTITION__/year="]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
 def test_folders_that_are_declared_to_name_columns_give_them_as_text(kind: str):
     content = {"csv": PEOPLE, "csv.gz": gzip.compress(PEOPLE), "parquet": people(age=[5, 15, 15])}[kind]
@@ -402,6 +403,7 @@ def test_a_missing_column_of_a_unit_is_refused():
 NAMES = ["Ann", "ann ", "\tANN\u00a0", "A\u0308nn", "\u00c4nn", "  ", "ann?"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forms", "units"),
     [([], 6), (["trim"], 5), (["lower"], 6), (["trim", "lower"], 3), (["trim", "lower", "nfc"], 2), (["nfc"], 5)],
@@ -467,6 +469,7 @@ def test_a_category_and_a_unit_may_be_one_column():
     assert counted({"a.parquet": table}, privacy_unit="ward", **more) == [1, 0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forms", [..., ["trim"], ["lower"], ["nfc"], ["nfc", "lower", "trim"]], ids=str)
 @pytest.mark.parametrize("unit", ["person", ["person", "age"]], ids=str)
 def test_bad_bytes_name_nobody_in_any_form(unit: Any, forms: Any):

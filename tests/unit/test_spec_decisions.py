@@ -105,11 +105,7 @@ def test_a_folder_of_accepted_spellings_is_shown_as_one_of_code_lists(office: Of
 @pytest.mark.parametrize(
     "change",
     [
-        {"csv_quote": ""},
-        {"unit_normalise": ["trim"]},
-        {"neighbours": "substitute"},
         {"privacy_unit": ["card", "kind"]},
-        {"source": "data/*.csv"},
         {"axes": [{"column": "kind", "values": ["Novel"]}]},
         {"account": "other"},
     ],
@@ -121,6 +117,7 @@ def test_a_spec_that_changed_since_it_was_shown_is_not_signed(office: Office, ch
     assert digest(office, *OPEN) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["--total", "13"], ["--renews", "yearly"], ["--signatures", "2"]])
 def test_other_terms_are_another_decision(office: Office, more: list[str]) -> None:
     asked = [*OPEN, *more]

@@ -90,8 +90,8 @@ READING = (
             Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
             Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
             Mutation(
-                "{str(hive).lower()}, hive_types_autocast = false",
-                "{str(hive).lower()}, hive_types_autocast = true",
+                "{str(bool(folders)).lower()}, hive_types_autocast = false",
+                "{str(bool(folders)).lower()}, hive_types_autocast = true",
                 "folders' types depend on others",
             ),
             Mutation(

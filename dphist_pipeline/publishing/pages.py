@@ -29,7 +29,7 @@ from dphist_pipeline.languages.texts import (
 )
 from dphist_pipeline.publishing.formatting import shown_number, visible
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
-from dphist_pipeline.publishing.pictures import Picture, described, svg_in_page
+from dphist_pipeline.publishing.pictures import Picture, described
 from dphist_pipeline.shown_below import words_for
 
 
@@ -39,7 +39,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(folder),
         bytecode_cache=compiled_templates(folder),
-        autoescape=lambda name: name is not None and ".html" in name,
+        autoescape=lambda name: name is None or not name.endswith((".txt.j2", ".yaml.j2")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -59,6 +59,7 @@ def _environment() -> Environment:
     environment.filters["columns"] = _columns
     environment.filters["unbroken"] = _unbroken
     environment.filters["in_css"] = _in_css
+    environment.filters["pixels"] = lambda number: f"{number:.1f}".removesuffix(".0")
     environment.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
     return environment
 
@@ -121,7 +122,7 @@ def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Any]]:
 def render(template: str, **values: Any) -> str:
     """A page or text from a file in `templates`; a value that the template names and nobody gives is an error.
 
-    Values are escaped where the name of the file holds `.html`.
+    Values are escaped but in plain texts and YAML, whose own filter quotes them.
     """
     return _environment().get_template(template).render(values)
 
@@ -148,7 +149,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
         "title": picture.title,
         "note": picture.note,
         "view_box": view_box,
-        "content": Markup(content),  # vl-convert escaped the texts in it
+        "content": content,
         "described": described(picture),
         "with_intervals": sums.low is not None,
         "in_columns": len(sums.axes) == 1,  # the ends of intervals stand in columns, not in brackets
@@ -158,13 +159,15 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _drawn(picture: Picture) -> tuple[str, str]:
+def _drawn(picture: Picture) -> tuple[str, Markup]:
     """The view box of a picture and its content as SVG; empty content if it cannot be drawn."""
     try:
-        return svg_in_page(picture.svg())
+        drawing = picture.drawing()
+        content = render("picture.svg.j2", drawing=drawing, heading="", about="", whole=False)
+        return f"0 0 {drawing.width:.0f} {math.ceil(drawing.height)}", Markup(content)  # the template escaped it
     except Exception:
         # What was drawn from the doors is paid for and must come out: the tables have every number of the picture.
-        return "0 0 1 1", ""
+        return "0 0 1 1", Markup("")
 
 
 def _line(sums: Marginal) -> dict[str, Any]:

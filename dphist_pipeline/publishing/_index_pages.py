@@ -39,8 +39,8 @@ from dphist_pipeline.publishing._release_history import (
     revisions,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
-from dphist_pipeline.publishing.pages import render
 from dphist_pipeline.publishing.public_names import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
 FORM = 3  # of what a page says for the next run that writes it

@@ -32,6 +32,7 @@ from dphist_pipeline.publishing.drawing import (
 )
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import limit_of, not_drawn, words_for
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
@@ -127,8 +128,6 @@ class Picture:
 
         A heading is for a file of its own, which then carries the note as well; none within a page.
         """
-        from dphist_pipeline.publishing.pages import render  # which shows pictures
-
         about = f"{described(self)} {self.note}"  # what a program that reads aloud says of the file
         return render("picture.svg.j2", drawing=self.drawing(heading), heading=heading, about=about, whole=True)
 

@@ -20,7 +20,7 @@ from dphist_pipeline.errors import first_of
 PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".bundle"
 # `command-line` serves whoever runs `dphist` by hand or from cron.
-PARTS: dict[str, tuple[str, ...]] = {"office": ("dagster", "export", "postgresql", "s3"), "command-line": ()}
+PARTS: dict[str, tuple[str, ...]] = {"office": ("dagster", "export", "postgresql", "bucket"), "command-line": ()}
 # A Dagster project that is ready to run, and what the pages speak of.
 SHIPPED = ("dagster_project", "examples", "pyproject.toml", "constraints.txt")
 TEXTS = ("CHANGELOG.md", "LICENSE", "SECURITY.md")

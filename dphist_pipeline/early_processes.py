@@ -1,8 +1,8 @@
 """Processes that are started before there is work for them, because their imports take longer than the work.
 
-`dphist release` has pictures drawn and the catalogue built by processes of their own. It starts both before it imports
-what it needs itself, so that a second processor imports at the same time. Such a process reads each task as a line of
-JSON from standard input, answers with a line, and ends with its input.
+`dphist release` has the catalogue built by a process of its own, which has read no record. It starts it before it
+imports what it needs itself, so that a second processor imports at the same time. Such a process reads each task as a
+line of JSON from standard input, answers with a line, and ends with its input.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def first_of(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-IN_THE_ARCHIVE = frozenset({"dagster", "export", "postgresql", "s3"})
+IN_THE_ARCHIVE = frozenset({"dagster", "export", "postgresql", "bucket"})
 
 
 def how_to_install(extra: str = "") -> str:

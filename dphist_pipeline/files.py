@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 # Not 9p, which may be the own disk of a container; nor cluster file systems, whose locks hold.
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "glusterfs"}
@@ -147,3 +149,29 @@ def network_type(device: int, mounts: str) -> str | None:
 def project_folder(start: Path) -> Path:
     """The nearest folder from an absolute one upwards that has a pyproject.toml, else that folder itself."""
     return next((folder for folder in (start, *start.parents) if (folder / "pyproject.toml").is_file()), start)
+
+
+def open_below(folder: Path, path: str) -> BinaryIO:
+    """Opens a regular file below a folder for reading, name by name, so that no link and no pipe is followed.
+
+    Args:
+        path: relative, with slashes.
+
+    Raises:
+        OSError: a name on the way is missing, a link, or no folder; the last one is no regular file.
+    """
+    *above, name = path.split("/")
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in above:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        # Without NONBLOCK, opening a pipe would wait for whoever writes to it.
+        file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb")
+    finally:
+        os.close(handle)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "no regular file")
+    return file

@@ -18,13 +18,13 @@ from database_server import Server, running_server
 from hypothesis import is_hypothesis_test
 from office import Office, made_once
 from quick_catalogue import build_catalogue, empty_catalogue, place
-from quick_pictures import UNDRAWN, drawn
+from quick_pictures import UNDRAWN
 
 import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.publishing import _index_pages, _vega
+from dphist_pipeline.publishing import _index_pages
 
 # Before anything starts a process: what tests write is kept in memory, where there is a folder for that with room.
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
@@ -71,8 +71,8 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests try the program as it is shipped: fence, fsync, pictures and catalogue are real.
 
     Catalogues grow from a copy of an empty one, in this process, and no process is started early;
-    `answering/test_building_apart.py` tests the processes. A chart is drawn once in a process. A module that wants
-    less says so, and why, by the marker `stand_in`.
+    `answering/test_building_apart.py` tests the processes. A module that wants less says so, and why, by
+    the marker `stand_in`.
     """
     marker = request.node.get_closest_marker("stand_in")
     parts = set(marker.args) if marker else set()
@@ -82,7 +82,6 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
         patch.setattr(release, "started_early", nullcontext)
         patch.setattr(building, "build_catalogue", build_catalogue)
         patch.setattr(building, "build_apart", building.build)
-        patch.setattr(_vega, "_converted", drawn)
         if "catalogue" in parts:
             patch.setattr(building, "build_apart", lambda public, scratch, anew=False: place(public))
             patch.setattr(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.published import publication_withdrawn
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.errors import Refused, how_to_install
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.pages import picture_page
@@ -94,8 +94,10 @@ def _over_periods(
 def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: int | None) -> None:
     picture = replace(picture, sums=replace(picture.sums, asked_decimals=decimals))
     if file.suffix.lower() == ".png":
-        import vl_convert
-
+        try:
+            import vl_convert
+        except ImportError:
+            raise picture_refused(file, f"needs vl-convert; or name a file .svg. {how_to_install('study')}") from None
         content = vl_convert.svg_to_png(picture.svg(title), scale=SHARPNESS)
     else:
         is_svg = file.suffix.lower() == ".svg"

@@ -21,8 +21,8 @@ class Home(NamedTuple):
     summary: str
 
 
-# What draws pictures and what builds the catalogue: `dphist release` starts both before it imports anything itself.
-NEEDED_BY_RELEASE = ("dphist_pipeline.publishing._vega", "dphist_pipeline.answering.building")
+# What builds the catalogue: `dphist release` starts it before it imports anything itself.
+NEEDED_BY_RELEASE = ("dphist_pipeline.answering.building",)
 
 HOMES = {
     "new": Home("prepare.new", "new", "Makes a spec of your answers; without a terminal, a draft of open decisions."),

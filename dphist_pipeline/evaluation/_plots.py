@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dphist_pipeline.errors import Refused, how_to_install
 from dphist_pipeline.evaluation.measuring import Score
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
         noisy: whether the counts are estimates that were published, not exact ones.
     """
     size = NOISY_SIZE if noisy else EXACT_SIZE
+    _refuse_without_altair()
     charts = {
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
         "divergence_by_epsilon": _lines(scores, DIVERGENCE, title, "all cells", along="epsilon"),
@@ -52,6 +55,11 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
             chart.save(str(path), scale_factor=2 if ending == "png" else 1)
             files.append(path)
     return files
+
+
+def _refuse_without_altair() -> None:
+    if find_spec("altair") is None or find_spec("vl_convert") is None:
+        raise Refused(f"--plots needs Altair and vl-convert. To install them: {how_to_install('study')}")
 
 
 def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health.finding import Examined, Finding, fault, finding_of, listed, not_looked_at, ok, warning
-from dphist_pipeline.publishing.bucket_copy import BucketCopy
+from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.store import Key
@@ -90,45 +89,18 @@ def _reason_for_doubt(audit: Mapping[str, Any]) -> str:
     return empty or str((audit.get("compared") or {}).get("says") or "")
 
 
-PUBLISH = "dphist store publish, as the user who releases; it spends nothing."
-LOST = (
-    "Put the folder back from a backup, or run dphist release for these periods again, which costs nothing. If they "
-    "never were published here, somebody else wrote to the bucket: dphist store publish --drop"
-)
-
-
 def bucket(subject: Examined) -> Finding:
-    """The bucket: reached with this user's keys, conditional writes honoured, and the state of the public folder.
-
-    Keys are tried only where this user releases.
-    """
+    """Whether all that is published was sent to the bucket as it is now, by what this host remembers of it."""
     check = "bucket"
     if subject.store is None:
         return not_looked_at(check, "the store could not be opened")
-    address = subject.store.public_address
-    if address is None:
+    copy = subject.store.bucket()
+    if copy is None:
         return ok(check, "what is published is copied to no bucket")
     if not subject.releases_here:
-        return ok(check, f"releases are copied to {address}; only the user who releases needs keys for it")
-    try:
-        copy = BucketCopy(address)
-        # A host without an id has published nothing yet; to ask for one would make it.
-        own = subject.store.publisher() if subject.store.has_published else ""
-        manifest = copy.found(subject.store.ledger_id, own).manifest
-        if not copy.honours_conditions():
-            return fault(
-                check,
-                f"the server of {address} ignores the conditions of writes, so two publishers could undo each other's",
-                "Publish to a server that honours If-Match: dphist store publish --to s3://BUCKET/PREFIX",
-            )
-        state = copy.behind(manifest, subject.store.public)
-    except DphistError as error:
-        return finding_of(check, error)
-    if state.lost:
-        return fault(check, f"{address} names what the public folder does not have: {listed(state.lost)}", LOST)
-    if state.late or not state.finished:
-        details = f": {listed(state.late)}" if state.late else "; a copy was cut short"
-        return warning(check, f"{address} is not as the public folder is{details}", PUBLISH)
-    return ok(
-        check, f"{address} has all {len(manifest.publications())} publications, in generation {manifest.generation}"
-    )
+        return ok(check, f"releases are copied to {copy.address}; only the user who releases can tell how far")
+    late = copy.behind()
+    if late:
+        mend = "dphist store publish, as the user who releases; it spends nothing."
+        return warning(check, f"not sent to {copy.address} as it is now: {listed(late)}", mend)
+    return ok(check, f"all that is published was sent to {copy.address}; nobody looked there")

@@ -46,10 +46,11 @@ from dphist_pipeline.publishing.formatting import (
     rounded,
     shown_number,
 )
-from dphist_pipeline.publishing.pages import picture_facts, render
+from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
 from dphist_pipeline.sql_files import literal

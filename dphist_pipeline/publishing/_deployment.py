@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphist_pipeline.publishing._card import question_facts
-from dphist_pipeline.publishing.pages import render
+from dphist_pipeline.publishing.rendering import render
 
 
 def deployment_yaml(audit: Mapping[str, Any], smoothed: bool) -> str:

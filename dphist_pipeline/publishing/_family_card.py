@@ -15,9 +15,10 @@ from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing._card import comparison_facts
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
-from dphist_pipeline.publishing.pages import picture_facts, picture_page, render
+from dphist_pipeline.publishing.pages import picture_facts, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 

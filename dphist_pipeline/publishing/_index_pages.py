@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from dphist_pipeline.about_publisher import About, link_of
-from dphist_pipeline.files import replace_public
+from dphist_pipeline.files import open_below, replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
@@ -39,8 +39,8 @@ from dphist_pipeline.publishing._release_history import (
     revisions,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
-from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
-from dphist_pipeline.publishing.pages import render
+from dphist_pipeline.publishing.public_names import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
 FORM = 3  # of what a page says for the next run that writes it
@@ -181,7 +181,7 @@ def _mark_on_page(release: Path) -> str:
 def _summary(release: Path) -> Summary | None:
     """What the head of a release's page says; None without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        with (release / INDEX).open("rb") as file:
+        with open_below(release, INDEX) as file:
             facts = _block(file.read(_HEAD).decode(errors="replace"), _ABOUT)
         newest = facts.pop("newest")
         if facts.pop("form") != FORM:
@@ -211,7 +211,8 @@ def _point(day: str, total: float, low: float | None, high: float | None) -> Poi
 def _listed_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
     """What the page of a release tells of its publications; empty without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        periods = _block((release / INDEX).read_text(encoding="utf-8"), _PERIODS)
+        with open_below(release, INDEX) as file:
+            periods = _block(file.read().decode(), _PERIODS)
         return read_listed(periods["publications"]) if periods["form"] == FORM else {}
     return {}
 

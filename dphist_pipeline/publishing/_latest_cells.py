@@ -30,7 +30,7 @@ from dphist_pipeline.files import replace_public, sync_folder
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA
-from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.shown_below import limit_of, masks, words_for
 from dphist_pipeline.spec.axes import domain_of

@@ -24,7 +24,7 @@ from typing import Any
 
 from dphist_pipeline.files import replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language
-from dphist_pipeline.publishing.manifest import CURRENT
+from dphist_pipeline.publishing.public_names import CURRENT
 
 CARD = "card.html"
 PAGES = (CARD, "deployment.yaml")  # publications of older versions have none

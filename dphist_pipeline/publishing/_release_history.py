@@ -20,7 +20,7 @@ from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing._published_estimate import published_estimate
 from dphist_pipeline.publishing._published_pages import CARD
 from dphist_pipeline.publishing.formatting import shortened, shown_number
-from dphist_pipeline.publishing.manifest import place_of
+from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import (
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,

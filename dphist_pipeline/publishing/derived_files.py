@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dphist_pipeline.files import replace_public
+from dphist_pipeline.files import open_below, replace_public
 from dphist_pipeline.publishing._published_pages import mark_superseded
-from dphist_pipeline.publishing.manifest import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
+from dphist_pipeline.publishing.public_names import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
 
 SCHEMA_VERSION = 1
@@ -148,7 +148,8 @@ def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
 def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
     """The entries of `current.json` by period; none if it is missing or damaged."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        content = json.loads((release / CURRENT).read_bytes())
+        with open_below(release, CURRENT) as file:
+            content = json.load(file)
         if content["schema_version"] == SCHEMA_VERSION and content["release"] == release.name:
             return {str(entry["period"]): entry for entry in content["periods"]}
     return {}

@@ -3,127 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_eval_context
-from jinja2.nodes import EvalContext
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dphist_pipeline.compiled_templates import compiled_templates
 from dphist_pipeline.languages.texts import (
-    ENGLISH,
-    days_text,
     gettext,
-    language,
-    number_text,
     pgettext,
-    translated,
-    whole,
 )
-from dphist_pipeline.publishing.formatting import shown_number, visible
+from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
-from dphist_pipeline.publishing.pictures import Picture, described, svg_in_page
+from dphist_pipeline.publishing.pictures import Picture, described
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import words_for
-
-
-@cache
-def _environment() -> Environment:
-    folder = Path(__file__).with_name("templates")
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        bytecode_cache=compiled_templates(folder),
-        autoescape=lambda name: name is not None and ".html" in name,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalized,
-        extensions=["jinja2.ext.i18n"],
-    )
-    environment.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
-    environment.globals |= {"gettext": _gettext, "pgettext": _pgettext, "ngettext": _ngettext, "spoken": language}
-    environment.filters |= {
-        "whole": whole,
-        "number": number_text,
-        "days": days_text,
-        "translated": translated,
-        "english": _in_english,
-    }
-    environment.filters["bdi"] = _isolated
-    environment.filters["columns"] = _columns
-    environment.filters["unbroken"] = _unbroken
-    environment.filters["in_css"] = _in_css
-    environment.filters["quoted"] = lambda text: yaml.safe_dump(str(text), default_style='"', width=math.inf).strip()
-    return environment
-
-
-def _finalized(value: object) -> object:
-    return visible(value) if type(value) is str else value
-
-
-def _filled(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
-    """A text of ours, which may hold elements of HTML, with values that are escaped where the template escapes."""
-    texts = {name: _finalized(value) for name, value in values.items()}
-    return Markup(text) % texts if context.autoescape else Markup(text % texts)  # whole: `visible` keeps its lines
-
-
-@pass_eval_context
-def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
-    return _filled(context, translated(message), values)
-
-
-@pass_eval_context
-def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any) -> str:
-    return _filled(context, translated(message, msgctxt), values)
-
-
-@pass_eval_context
-def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **values: Any) -> str:
-    return _filled(context, translated(one, "", several, number), values)
-
-
-def _isolated(text: object) -> Markup:
-    """A name from outside: whichever way its letters run, the sentence around it keeps its order."""
-    return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
-
-
-def _in_english(text: str) -> str:
-    """A text that came from elsewhere in English, such as the card of a mechanism: its translation, else marked."""
-    if language() is ENGLISH:
-        return text
-    translation = translated(text)
-    return translation if translation != text else Markup('<span lang="en">{}</span>').format(_finalized(text))
-
-
-def _unbroken(text: str) -> str:
-    """A text whose lines break neither before a percent sign nor behind ±."""
-    unbroken = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)", "\u00a0", text)
-    return Markup(unbroken) if isinstance(text, Markup) else unbroken
-
-
-def _in_css(text: str) -> Markup:
-    """A text between quotes of a style sheet: letters that could end it, the sheet or the element become numbers."""
-    return Markup(re.sub(r"[^\w ,.:-]", lambda letter: f"\\{ord(letter[0]):x} ", visible(text), flags=re.ASCII))
-
-
-def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[Any]]:
-    """Some columns of a list of rows; a list within a row becomes one text."""
-    cells = [[row[name] for name in names] for row in rows]
-    return [["; ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row] for row in cells]
-
-
-def render(template: str, **values: Any) -> str:
-    """A page or text from a file in `templates`; a value that the template names and nobody gives is an error.
-
-    Values are escaped where the name of the file holds `.html`.
-    """
-    return _environment().get_template(template).render(values)
 
 
 def ledger_page(report: Mapping[str, Any]) -> str:
@@ -148,7 +43,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
         "title": picture.title,
         "note": picture.note,
         "view_box": view_box,
-        "content": Markup(content),  # vl-convert escaped the texts in it
+        "content": content,
         "described": described(picture),
         "with_intervals": sums.low is not None,
         "in_columns": len(sums.axes) == 1,  # the ends of intervals stand in columns, not in brackets
@@ -158,13 +53,15 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _drawn(picture: Picture) -> tuple[str, str]:
+def _drawn(picture: Picture) -> tuple[str, Markup]:
     """The view box of a picture and its content as SVG; empty content if it cannot be drawn."""
     try:
-        return svg_in_page(picture.svg())
+        drawing = picture.drawing()
+        content = render("picture.svg.j2", drawing=drawing, heading="", about="", whole=False)
+        return f"0 0 {drawing.width:.0f} {math.ceil(drawing.height)}", Markup(content)  # the template escaped it
     except Exception:
         # What was drawn from the doors is paid for and must come out: the tables have every number of the picture.
-        return "0 0 1 1", ""
+        return "0 0 1 1", Markup("")
 
 
 def _line(sums: Marginal) -> dict[str, Any]:

@@ -1,17 +1,10 @@
-"""Pictures of published cells: bars for one axis, a heat map for two, small heat maps for more; drawn by Vega-Lite.
-
-Charts are written as Vega-Lite's own dictionaries, because importing Altair takes longer than drawing. Tests check them
-against its schema.
-Names from a spec enter a chart as data, titles and domains, never as an expression or as the name of a field.
-"""
+"""Pictures of published cells: bars for one axis, a heat map for two, small heat maps for more, as SVG."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -20,66 +13,33 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.languages.texts import (
-    ENGLISH,
     days_text,
     gettext,
-    language,
     marked,
     number_text,
     pgettext,
     translated,
     whole,
 )
-from dphist_pipeline.publishing._vega import Chart, draw_chart
+from dphist_pipeline.publishing.drawing import (
+    Drawing,
+    Legend,
+    Squares,
+    draw_bars,
+    draw_heat_map,
+    draw_small_heat_maps,
+    headed,
+)
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
+from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import limit_of, not_drawn, words_for
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
-WIDTH, HEIGHT, PANEL = 420, 250, 150
-ROW, NARROW_ROW, MANY_ROWS = 19, 14, 30
-# Cut off here, since Vega measures every cut that it tries, which takes a tenth of a second for a long name.
 MOST_LETTERS = 24
-# Bins along a picture whose names lean where they have no room beside each other; of more, some have no name.
-MOST_LEANING = 12
-INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 GREY, GREY_CLASS, FIRST_DARK = "#cdced1", marked("interval holds 0"), 5
 HIDDEN_COLOUR = "#f3e3c3"  # of figures that are told as words
-OF_OBJECTS = {
-    *(
-        "constructor",
-        "hasOwnProperty",
-        "isPrototypeOf",
-        "propertyIsEnumerable",
-        "toLocaleString",
-        "toString",
-        "valueOf",
-    ),
-    *("__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"),
-}
-# In pixels: the least row for a number, a letter of a label, a digit, a colour in a legend.
-PANEL_STEP, LETTER, DIGIT, SWATCH = 13, 6.5, 5.6, 16
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
-FIT = {"type": "fit-x", "contains": "padding"}
-# Readers without a font of these widths see a wider one, such as DejaVu Sans: the paddings leave room for its letters.
-CONFIG: dict[str, Any] = {
-    "aria": False,
-    "font": "Liberation Sans, Arial, Helvetica, sans-serif",
-    "background": "white",
-    "view": {"stroke": LINE},
-    "axis": {
-        **{"labelColor": INK, "titleColor": FAINT, "titleFontWeight": "normal", "labelFontSize": 11, "labelLimit": 300},
-        **{"titleLimit": 400, "titlePadding": 16, "grid": False, "domain": False, "ticks": False, "labelPadding": 4},
-    },
-    "legend": {
-        **{"labelColor": INK, "labelFontSize": 11, "orient": "bottom", "columnPadding": 44},
-        **{"titleColor": FAINT, "titleFontWeight": "normal", "titleFontSize": 11},
-    },
-    "title": {
-        **{"anchor": "start", "color": INK, "subtitleColor": FAINT, "fontSize": 13, "limit": 2 * WIDTH},
-        **{"subtitleFontSize": 11, "subtitlePadding": 6, "offset": 12},
-    },
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,18 +116,20 @@ class Picture:
         note = f"{picture.note} {not_drawn(limit)}"
         return replace(picture, note=note, sums=replace(picture.sums, limit=limit))
 
+    def drawing(self, heading: str = "") -> Drawing:
+        """The marks of the picture; a heading stands above them, with the note, in a file of its own."""
+        sums = self.sums
+        drawing = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
+        lines = textwrap.wrap(visible(heading), 58, max_lines=4, placeholder=" …") or [""]
+        return headed(drawing, lines, self.note) if heading else drawing
+
     def svg(self, heading: str = "") -> str:
         """The picture as SVG that runs no script and loads nothing.
 
         A heading is for a file of its own, which then carries the note as well; none within a page.
         """
-        picture = draw_chart(chart(self, heading))
-        if not heading:
-            return picture
-        # What a program that reads aloud says of the file.
-        desc = f"{escape(described(self))} {escape(self.note)}"
-        head = f"<title>{escape(visible(heading))}</title><desc>{desc}</desc>"
-        return re.sub(r"^(<svg [^>]*>)", lambda opening: opening[1] + head, picture, count=1)
+        about = f"{described(self)} {self.note}"  # what a program that reads aloud says of the file
+        return render("picture.svg.j2", drawing=self.drawing(heading), heading=heading, about=about, whole=True)
 
 
 def all_pictures(grid: Grid) -> list[Picture]:
@@ -290,139 +252,59 @@ def described(picture: Picture) -> str:
     )
 
 
-def chart(picture: Picture, heading: str = "") -> Chart:
-    """The Vega-Lite chart of a picture."""
-    sums = picture.sums
-    vega = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
-    if heading:
-        lines = textwrap.wrap(visible(heading), 64, max_lines=4, placeholder=" …") or [""]
-        vega["title"] = {"text": lines, "subtitle": textwrap.wrap(picture.note, 74, max_lines=12)}
-    return {**vega, "config": {**CONFIG, **_signs()}}
-
-
-def _signs() -> dict[str, Any]:
-    """How Vega writes numbers along axes; its own way is English."""
-    spoken = language()
-    if spoken is ENGLISH:
-        return {}
-    number = {"decimal": spoken.decimal, "thousands": spoken.thousands, "grouping": [3], "currency": ["", ""]}
-    return {"locale": {"number": number}}
-
-
-def svg_in_page(svg: str) -> tuple[str, str]:
-    """The `viewBox` and the content of an SVG file without a heading, for an element within a page."""
-    match = re.fullmatch(r'<svg [^>]*viewBox="([^"]*)">(.*)</svg>\s*', svg, re.DOTALL)
-    if match is None:
-        raise ValueError("vl-convert writes SVG in another form than it did")
-    return match[1], match[2]
-
-
-def _bars(sums: Marginal) -> Chart:
-    """Bars from zero, each with its interval; ranges stand side by side, categories lie below each other."""
+def _bars(sums: Marginal) -> Drawing:
+    """Bars from zero, each with its interval; of a hidden figure neither leaves a trace."""
     (axis,) = sums.axes
-    names = _different(axis.ticks, MOST_LETTERS)
-    columns = {"name": names, "estimate": sums.values.tolist()}
-    along, value = ("x", "y") if axis.ordered else ("y", "x")
-    place = {along: {"field": "name", "type": "nominal", **_band(axis, names, WIDTH - 50 if axis.ordered else 0)}}
-    zero = {"condition": {"test": "datum.value === 0", "value": FAINT}, "value": LINE}
-    ticks = 5 if axis.ordered or np.abs(sums.values).max() < 1e5 else 3
-    marks = {"grid": True, "gridColor": zero, "format": ",~f", "tickCount": ticks}
-    length = {"field": "estimate", "type": "quantitative", "title": _unit(sums), "axis": marks}
-    layers: list[Chart] = [{"mark": {"type": "bar", "color": BAR}, "encoding": {**place, value: length}}]
-    if sums.limit is not None:
-        columns["estimate"] = np.where(sums.hidden, 0.0, sums.values).tolist()
+    ends: list[tuple[float, float] | None] = [None] * axis.size
     if sums.low is not None and sums.high is not None:
-        columns |= {"low": sums.low.tolist(), "high": sums.high.tolist()}
-        cap = min(7.0, 0.6 * (WIDTH - 50) / axis.size) if axis.ordered else 7.0
-        lines = {"type": "errorbar", "color": INK, "ticks": {"size": cap, "color": INK}}
-        low, high = {"field": "low", "type": "quantitative", "title": _unit(sums)}, {"field": "high"}
-        layers.append({"mark": lines, "encoding": {**place, value: low, f"{value}2": high}})
-        if sums.limit is not None:
-            # An interval that is not shown leaves no trace: its ends lie at 0, and its line is not drawn.
-            for name in ("low", "high"):
-                columns[name] = np.where(sums.without_ends, 0.0, columns[name]).tolist()
-            columns["shown"] = (~sums.without_ends).tolist()
-            layers[-1]["transform"] = [{"filter": "datum.shown"}]
-    height = HEIGHT if axis.ordered else {"step": ROW if axis.size <= MANY_ROWS else NARROW_ROW}
-    return {"layer": layers, "data": _rows(columns), "width": WIDTH, "height": height, "autosize": FIT}
+        shown = zip(sums.low.tolist(), sums.high.tolist(), sums.without_ends.tolist(), strict=True)
+        ends = [None if is_hidden else (low, high) for low, high, is_hidden in shown]
+    names = _different(axis.ticks, MOST_LETTERS)
+    return draw_bars(axis, names, np.where(sums.hidden, 0.0, sums.values), ends, _unit(sums))
 
 
-def _heat_map(sums: Marginal) -> Chart:
-    """The first axis from left to right, the second from top to bottom."""
-    step = min(22.0, max(13.0, 260 / sums.axes[1].size))
-    squares = _squares(sums, (slice(None), slice(None)), WIDTH - 100, step)
-    return {**squares, "width": WIDTH, "height": {"step": step}, "autosize": FIT}
+def _heat_map(sums: Marginal) -> Drawing:
+    legend, colours = _colours(sums)
+    across, down = ((axis, _different(axis.ticks, MOST_LETTERS)) for axis in sums.axes)
+    squares = Squares(across, down, *colours)
+    return draw_heat_map(squares, legend, _unit(sums))
 
 
-def _small_heat_maps(sums: Marginal) -> Chart:
+def _small_heat_maps(sums: Marginal) -> Drawing:
     """One heat map for each group of the third axis, all with the same colours."""
-    maps = []
-    for place, name in enumerate(_different(sums.axes[2].ticks, MOST_LETTERS)):
-        part = _squares(sums, (slice(None), slice(None), place), PANEL, PANEL_STEP)
-        for layer in part["layer"]:
-            across, down = layer["encoding"]["x"], layer["encoding"]["y"]
-            if place + 2 < sums.axes[2].size:
-                across["axis"] = across["title"] = None
-            if place % 2:
-                down["axis"] = down["title"] = None
-        title = {"text": name, "fontSize": 11, "offset": 4}
-        maps.append({**part, "width": PANEL, "height": {"step": PANEL_STEP}, "title": title})
-    return {"concat": maps, "columns": 2, "spacing": 8}
-
-
-def _squares(sums: Marginal, window: tuple[Any, ...], room: float, step: float) -> Chart:
-    """Squares of colour, with their numbers where there is room; grey where the interval holds 0.
-
-    `room`: for labels beside each other, in pixels.
-    """
-    most = (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3) if room < WIDTH / 2 else (MOST_LETTERS, MOST_LETTERS)
-    across, down = (_different(axis.ticks, letters) for axis, letters in zip(sums.axes[:2], most, strict=True))
-    hidden = sums.hidden
-    grey, values = _holds_zero(sums) & ~hidden, sums.values[window]
-    bounds = colour_bounds(sums.values[~grey & ~hidden])
-    classes, hidden_class = (
-        _classes(bounds),
-        gettext("not shown: %(words)s", words=words_for(sums.limit or 0)),
+    legend, colours = _colours(sums)
+    across, down = (
+        (axis, _different(axis.ticks, letters))
+        for axis, letters in zip(sums.axes[:2], (MOST_LETTERS // 2, MOST_LETTERS * 2 // 3), strict=True)
     )
-    shades = np.searchsorted(bounds[1:-1], values.ravel(), side="right")
-    colours = [
-        hidden_class if is_hidden else translated(GREY_CLASS) if is_grey else classes[shade]
-        for is_hidden, is_grey, shade in zip(hidden[window].flat, grey[window].flat, shades, strict=True)
+    names = _different(sums.axes[2].ticks, MOST_LETTERS)
+    colour, number, dark = colours
+    maps = [
+        (name, Squares(across, down, colour[..., place], number[..., place], dark[..., place]))
+        for place, name in enumerate(names)
     ]
-    texts = _texts(sums)
-    columns = {
-        "across": np.repeat(across, len(down)).tolist(),
-        "down": down * len(across),
-        "class": colours,
-        "number": texts[window].ravel().tolist(),
-        "dark": ((shades >= FIRST_DARK) & ~grey[window].ravel() & ~hidden[window].ravel()).tolist(),
-    }
+    return draw_small_heat_maps(maps, legend, _unit(sums))
 
-    def places() -> Chart:
-        return {
-            "x": {"field": "across", "type": "nominal", **_band(sums.axes[0], across, room)},
-            "y": {"field": "down", "type": "nominal", **_band(sums.axes[1], down, 0)},
-        }
 
-    domain, shades_of = ([*classes, translated(GREY_CLASS)], [*BLUES, GREY]) if grey.any() else (classes, [*BLUES])
-    if hidden.any():
-        domain, shades_of = [*domain, hidden_class], [*shades_of, HIDDEN_COLOUR]
-    beside_labels = WIDTH - LETTER * max(map(len, down)) - 30
-    two_columns = 2 * (SWATCH + DIGIT * max(map(len, domain))) + CONFIG["legend"]["columnPadding"]
-    colour = {
-        **{"field": "class", "type": "nominal", "title": _unit(sums), "sort": None},
-        "scale": {"domain": domain, "range": shades_of},
-        "legend": {"symbolType": "square", "columns": 2 if two_columns <= beside_labels else 1},
-    }
-    squares = {"mark": {"type": "rect"}, "encoding": {**places(), "color": colour}}
-    longest = max(len(str(text)) for text in texts.flat)
-    wide = PANEL if room < WIDTH / 2 else beside_labels
-    if step < PANEL_STEP or wide / (sums.axes[0].size + sums.axes[0].other) * 0.85 < DIGIT * longest + 4:
-        return {"layer": [squares], "data": _rows(columns)}
-    ink = {"condition": {"test": "datum.dark", "value": "white"}, "value": INK}
-    text = {"field": "number", "type": "nominal"}
-    numbers = {"mark": {"type": "text", "fontSize": 10}, "encoding": {**places(), "text": text, "color": ink}}
-    return {"layer": [squares, numbers], "data": _rows(columns)}
+def _colours(sums: Marginal) -> tuple[Legend, tuple[NDArray[np.object_], NDArray[np.object_], NDArray[np.bool_]]]:
+    """The legend; and, of every number, its colour, its text, and whether its colour is dark, shape of the sums.
+
+    Grey where the interval holds 0.
+    """
+    hidden = sums.hidden
+    grey = _holds_zero(sums) & ~hidden
+    bounds = colour_bounds(sums.values[~grey & ~hidden])
+    shades = np.searchsorted(bounds[1:-1], sums.values, side="right")
+    colours = np.array(BLUES, dtype=object)[shades]
+    legend = list(zip(_classes(bounds), BLUES, strict=True))
+    for apply, words, colour in (
+        (grey, translated(GREY_CLASS), GREY),
+        (hidden, gettext("not shown: %(words)s", words=words_for(sums.limit or 0)), HIDDEN_COLOUR),
+    ):
+        if apply.any():
+            colours[apply] = colour
+            legend.append((words, colour))
+    return legend, (colours, _texts(sums), (shades >= FIRST_DARK) & ~grey & ~hidden)
 
 
 def _texts(sums: Marginal) -> NDArray[np.object_]:
@@ -456,29 +338,8 @@ def _bound_in_words(bound: float) -> str:
     return gettext("%(number)s million", number=number_text(f"{bound / 1e6:,.12g}"))
 
 
-def _band(axis: Groups, names: Sequence[str], room: float) -> Chart:
-    """The scale and labels of groups along an axis; `other` stands apart.
-
-    `room`: the width for labels beside each other, in pixels; 0 for labels below each other.
-    """
-    apart = [*names[:-1], " ", names[-1]] if axis.other and axis.size > 1 else list(names)
-    labels: dict[str, Any] = {"values": names}
-    if room:
-        width = LETTER * max(map(len, names)) + 6
-        if axis.ordered:
-            every = next(step for step in (1, 2, 5, 10, 20, 50, 100) if step * room / axis.size >= min(width, room))
-            if every > 1 and axis.size <= MOST_LEANING:  # of a few bins with long names, each has its own
-                labels |= {"labelAngle": -45}
-            else:
-                labels = {"values": names[::-1][::every][::-1], "labelAngle": 0, "labelOverlap": "greedy"}
-        else:
-            labels |= {"labelAngle": -45} if width > room / axis.size else {"labelAngle": 0}
-    scale = {"domain": apart, "paddingInner": 0.15, "paddingOuter": 0.1}
-    return {"scale": scale, "title": shortened(visible(axis.name), 48), "sort": None, "axis": labels}
-
-
 def _different(ticks: Sequence[str], most: int) -> list[str]:
-    """Labels of at most about `most` letters, no two alike: a band scale would put equal ones together."""
+    """Labels of at most about `most` letters, no two alike."""
     names: list[str] = []
     for tick in told_apart([visible(tick) for tick in ticks], most):
         label = name = shortened_inside(tick, most).strip() or "–"
@@ -486,11 +347,4 @@ def _different(ticks: Sequence[str], most: int) -> list[str]:
         while name in names:
             name, number = f"{label} ({number})", number + 1
         names.append(name)
-    # Vega looks names up in JavaScript's objects, which have some of their own: a sign without width tells them apart.
-    return [f"{name}\u200b" if name in OF_OBJECTS else name for name in names]
-
-
-def _rows(columns: dict[str, list[Any]]) -> Chart:
-    """Columns of equal length as data within a chart."""
-    rows = zip(*columns.values(), strict=True)
-    return {"values": [dict(zip(columns, row, strict=True)) for row in rows]}
+    return names

@@ -24,7 +24,7 @@ from dphist_pipeline.publishing._published_pages import (
     renderings,
     without_marks,
 )
-from dphist_pipeline.publishing.manifest import place_of
+from dphist_pipeline.publishing.public_names import is_path, place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
 TABLES = ("histogram.parquet", "groups.parquet", "audit.parquet")
@@ -139,13 +139,11 @@ class PublishedFolder:
     def all_in(public: Path) -> Iterator[tuple[str, Path]]:
         """The places and folders of the publications; folders that were renamed are none.
 
-        Raises:
-            PublishedFilesDamaged: a folder of a publication, or one above it, is a link.
+        Where one of them, or a folder above it, is a link, `refuse_links` says so.
         """
         for folder in sorted(public.glob("*/period=*/revision=*")):
             place = folder.relative_to(public).as_posix()
             if place_of(f"{place}/{AUDIT}") == place and (folder / AUDIT).is_file():
-                refuse_links(public, folder)
                 yield place, folder
 
     def refuse_links(self, public: Path) -> None:
@@ -161,6 +159,11 @@ class PublishedFolder:
     def is_family(self) -> bool:
         """Whether it holds tables of a family."""
         return (self.path / TABLES_OF_FAMILY).is_dir()
+
+    def paths(self, public: Path) -> list[str]:
+        """The paths below the public folder of the files of a publication and its tables, by our own names."""
+        named = [(part / name).relative_to(public).as_posix() for part in (self.path, *self.tables) for name in FILES]
+        return [path for path in named if is_path(path) and os.path.lexists(public / path)]
 
     @property
     def publication(self) -> Path:

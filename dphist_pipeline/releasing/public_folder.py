@@ -11,7 +11,6 @@ and audits stay as they are. For each publication, what its pages will be is ent
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.manifest import ManifestDamaged
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published
 from dphist_pipeline.releasing._vouching import vouching_reader
@@ -30,7 +28,7 @@ from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.store import Key, Store
 
 if TYPE_CHECKING:
-    from dphist_pipeline.publishing.bucket_copy import Copied
+    from dphist_pipeline.publishing.bucket_sync import Sent
 
 
 def no_address(root: Path) -> Refused:
@@ -72,18 +70,6 @@ class PublicFolder:
 
     store: Store
 
-    @staticmethod
-    def checked_bucket(address: str) -> str:
-        """The address `s3://bucket/prefix` as it is kept; refuses, before a store is made, a bad or a taken one."""
-        from dphist_pipeline.publishing.bucket_copy import BucketCopy
-
-        copy = BucketCopy(address)
-        if os.environ.get("DPHIST_LEDGER"):
-            copy.refuse_damaged()  # the ledger may be one that is there already, and owns it
-        else:
-            copy.found("", "")
-        return copy.address
-
     def refresh(
         self, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
     ) -> None:
@@ -108,27 +94,24 @@ class PublicFolder:
 
         self._build_unless(is_fresh, key, progress, anew)
         if self.store.public_address is not None:
-            self._copy(key, progress)
+            self._copy(progress)
 
     def copying_to(self, address: str) -> PublicFolder:
         """The folder with another bucket (`s3://bucket/prefix`), which its store remembers; nothing is sent yet.
 
         What was sent to an earlier bucket stays there.
         """
-        from dphist_pipeline.publishing.bucket_copy import BucketCopy
+        from dphist_pipeline.publishing.bucket_sync import checked_address
 
-        copy = BucketCopy(address)
-        copy.found(self.store.ledger_id, self.store.publisher())
-        return PublicFolder(self.store.with_address(copy.address))
+        return PublicFolder(self.store.with_address(checked_address(address)))
 
-    def copy(self, progress: Progress = lambda step: None, check: bool = False, drop: bool = False) -> Copied:
+    def copy(self, progress: Progress = lambda step: None, everything: bool = False) -> Sent:
         """Brings the copy in the store's bucket to the state of the folder, whose catalogue is built if need be.
 
         Withdrawals that a crash cut short are finished first.
 
         Args:
-            check: read every object, and send again what is missing or altered.
-            drop: take publications that the folder lacks out of the bucket's manifest.
+            everything: send all files, whatever was sent before.
 
         Raises:
             Refused: the store has no bucket.
@@ -146,7 +129,7 @@ class PublicFolder:
         self._build_unless(
             lambda: Catalogue(public).is_complete() and all(path.is_file() for path in made_after), key, progress
         )
-        return self._copy(key, progress, check, drop)
+        return self._copy(progress, everything)
 
     def render(self, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
         """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
@@ -167,6 +150,7 @@ class PublicFolder:
             if key is not None and release in (None, key.release):
                 progress(place)
                 try:
+                    PublishedFolder(folder).refuse_links(store.public)
                     with store.building(), store.run(key) as scratch:
                         is_new = _render(store, key, folder, read(folder), scratch)
                 except PublishedFilesDamaged:
@@ -193,34 +177,20 @@ class PublicFolder:
                 croissant.write_croissant(public, scratch)
                 building.build_apart(public, scratch, anew)
 
-    def _copy(self, key: Key, progress: Progress, check: bool = False, drop: bool = False) -> Copied:
-        """Brings the bucket to the state of the folder, whose catalogue is built; one call of a machine at a time.
+    def _copy(self, progress: Progress, everything: bool = False) -> Sent:
+        """Brings the bucket to the state of the folder, whose catalogue is built; one call of a machine at a time."""
+        from dphist_pipeline.publishing.bucket_sync import NotSent
 
-        Raises:
-            PublishedFilesDamaged: a file in the folder is missing, altered, a link, or not what the ledger recorded.
-        """
-        from dphist_pipeline.publishing.bucket_copy import BucketCopy, Origin
-        from dphist_pipeline.publishing.object_store import ObjectStoreFailed
-
-        store = self.store
-        assert store.public_address is not None
+        bucket = self.store.bucket()
+        assert bucket is not None
         try:
-            copy = BucketCopy(store.public_address)
-            with store.run(key) as scratch, locked_folder(store.confidential):
-                origin = Origin(
-                    store.public,
-                    store.ledger_id,
-                    store.publisher(),
-                    store.building,
-                    lambda: _catalogued(store.public),
-                    vouching_reader(store),
-                )
-                return copy.bring_up_to_date(origin, scratch, progress, check=check, drop=drop)
-        except (ManifestDamaged, ObjectStoreFailed) as error:
+            with locked_folder(self.store.confidential):
+                return bucket.send(vouching_reader(self.store), progress, everything)
+        except NotSent as error:
             problem, passes = str(error), error.try_again
         except OSError as error:
             passes = False
-            problem = f"{store.public_address} cannot be written: {type(error).__name__} on this machine."
+            problem = f"{bucket.address} cannot be written: {type(error).__name__} on this machine."
         raise NotCopied(problem, passes)
 
 
@@ -239,12 +209,3 @@ def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scra
             ledger.record_rendered(charge, rendered.digest)
     rendered.write(scratch)
     return True
-
-
-def _catalogued(public: Path) -> frozenset[str]:
-    import duckdb
-
-    from dphist_pipeline.answering.catalogue import Catalogue
-
-    with duckdb.connect() as connection:
-        return Catalogue(public).attach(connection)

@@ -54,7 +54,7 @@ class Release:
     def published(cls, store: Store | Path | str, name: str, period: str | None = None) -> Release:
         """The latest revision of a published release, of a period or of its latest one.
 
-        The store may be a folder that `dphist store fetch` filled.
+        The store may be a copy of a public folder.
 
         Raises:
             NotPublished: naming what is there.

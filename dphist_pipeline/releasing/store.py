@@ -51,8 +51,8 @@ from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
+from dphist_pipeline.publishing.bucket_sync import BucketSync
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.manifest import Manifest
 from dphist_pipeline.publishing.statements import Statement
 
 SCHEMA_VERSION = 1
@@ -197,13 +197,10 @@ class Store:
     def public_folder(cls, named: Path | str | None) -> Path:
         """The folder whose files answer questions; no ledger is opened.
 
-        It may be a store's, one that `dphist store fetch` filled, or a copy, which stays as it is; by default as
-        `folder` says.
+        It may be a store's, or a copy, which stays as it is; by default as `folder` says.
         """
         root = cls.folder(None if named is None else Path(named))
-        if not (root / DESCRIBED).exists() and (
-            (root / Manifest.name).is_file() or any(root.glob(f"*/{DerivedFiles.current}"))
-        ):
+        if not (root / DESCRIBED).exists() and any(root.glob(f"*/{DerivedFiles.current}")):
             return root.absolute()
         return cls.open(root).public
 
@@ -508,14 +505,11 @@ class Store:
             pass
         raise store_unusable(self.root, f"has {problem}")
 
-    def publisher(self) -> str:
-        """The id under which this host publishes to a bucket; hosts that share a confidential folder publish as one."""
-        return Manifest.publisher_id(self.own_folder().id)
-
-    @property
-    def has_published(self) -> bool:
-        """Whether this host has an id yet; without one it has published nothing."""
-        return (self.confidential / FOLDER).exists()
+    def bucket(self) -> BucketSync | None:
+        """The copy in the store's bucket; None where the store has none."""
+        if self.public_address is None:
+            return None
+        return BucketSync(self.public, self.public_address, self.confidential / "sent")
 
     def with_address(self, public_address: str) -> Store:
         """The store with another bucket to copy to, checked before, which it remembers; nothing is sent yet.

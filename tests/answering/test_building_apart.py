@@ -20,7 +20,6 @@ from dphist_pipeline import early_processes
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.building import CatalogueNotBuilt
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
-from dphist_pipeline.publishing import _vega as vega
 
 pytestmark = pytest.mark.slow
 
@@ -118,18 +117,10 @@ def test_processes_that_were_started_early_are_used_and_ended(project: Project, 
     with early_processes.started_early(NEEDED_BY_RELEASE):
         project.release()
         project.release("2024-01-08")
-        svg = vega.draw_chart(vega.FIRST)
-    assert svg == vega._converted(vega.FIRST) and svg.startswith("<svg")
     assert set(started) == {*NEEDED_BY_RELEASE}
     assert all(process.returncode is not None for process in started.values())
     with duckdb.connect(project.root / "public" / "catalog.duckdb", read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM dph_releases").fetchall() == [(2,)]
-
-
-def test_a_chart_is_drawn_here_if_the_early_process_died(monkeypatch) -> None:
-    monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
-    with early_processes.started_early(NEEDED_BY_RELEASE):
-        assert vega.draw_chart(vega.FIRST).startswith("<svg")
 
 
 def test_early_processes_end_when_their_starter_does() -> None:

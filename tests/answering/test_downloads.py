@@ -16,7 +16,7 @@ from test_best_tables import FAMILIES
 from dphist_pipeline.answering import _downloads
 from dphist_pipeline.publishing._index_pages import shows
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.manifest import is_path
+from dphist_pipeline.publishing.public_names import is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.publishing._index_pages import shows
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.manifest import is_path
+from dphist_pipeline.publishing.public_names import is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}

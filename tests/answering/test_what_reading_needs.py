@@ -11,7 +11,7 @@ import pytest
 
 AXES = [{"column": "ward", "values": ["surgery", "medicine"]}]
 # The packages that `docs/decisions/dependencies.md` leaves out for a reader, by the names of their modules.
-ONLY_FOR_RELEASES = {"altair", "llvmlite", "narwhals", "numba", "polars", "vl_convert"}
+ONLY_FOR_RELEASES = {"llvmlite", "narwhals", "numba", "polars"}
 BLOCKED = """
 import sys
 class Blocked:

@@ -36,7 +36,7 @@ def test_no_text_asks_an_index_for_our_package() -> None:
     "text",
     [
         "pip install dphist-pipeline",
-        "pip install -c constraints.txt 'dphist-pipeline[s3]'",
+        "pip install -c constraints.txt 'dphist-pipeline[bucket]'",
         "needs dphist-pipeline[learn]",
         "pip install --upgrade dphist_pipeline",
     ],
@@ -55,7 +55,7 @@ def test_every_extra_that_a_message_names_is_there() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "how_to_install"
     ]
     named = {ast.literal_eval(argument) for call in calls for argument in call.args}
-    assert {"export", "learn", "postgresql", "s3"} <= named <= EXTRAS.keys()
+    assert {"export", "learn", "postgresql", "bucket"} <= named <= EXTRAS.keys()
 
 
 def test_a_message_tells_both_ways_and_which_extras_the_archive_has() -> None:

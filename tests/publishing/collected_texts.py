@@ -17,7 +17,7 @@ from jinja2.ext import extract_from_ast
 import dphist_pipeline
 from dphist_pipeline.languages.texts import Texts, on_one_line, read_texts
 from dphist_pipeline.publishing._card import mechanism_card
-from dphist_pipeline.publishing.pages import _environment
+from dphist_pipeline.publishing.rendering import _environment
 
 PACKAGE = Path(dphist_pipeline.__file__).parent
 TEMPLATES = PACKAGE / "publishing" / "templates"

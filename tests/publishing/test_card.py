@@ -260,7 +260,7 @@ def test_a_card_without_a_drawn_picture_still_has_all_numbers(monkeypatch: pytes
         raise RuntimeError("no engine")
 
     whole = card([AGE])
-    monkeypatch.setattr(Picture, "svg", broken)
+    monkeypatch.setattr(Picture, "drawing", broken)
     without = card([AGE])
     assert "could not be drawn" in without and "could not be drawn" not in whole
     assert "<svg" not in without and without.count("<td") == whole.count("<td")

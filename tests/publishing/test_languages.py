@@ -37,10 +37,11 @@ from dphist_pipeline.publishing._index_pages import write_index
 from dphist_pipeline.publishing._published_pages import CARD, mark_superseded
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.pages import _environment, ledger_page, picture_page
+from dphist_pipeline.publishing.pages import ledger_page, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.published_files import PublishedFolder, digest_of, read_audit
+from dphist_pipeline.publishing.rendering import _environment
 from dphist_pipeline.spec.axes import domain_of
 
 OTHERS = sorted(PLURALS)

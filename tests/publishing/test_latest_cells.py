@@ -20,7 +20,7 @@ from office import Office
 from dphist_pipeline.publishing import _latest_cells as latest_cells
 from dphist_pipeline.publishing._latest_cells import write_latest_cells
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.manifest import is_path
+from dphist_pipeline.publishing.public_names import is_path
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 
 pytestmark = pytest.mark.draws_alike

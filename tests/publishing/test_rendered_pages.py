@@ -17,7 +17,6 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing import published_release
 from dphist_pipeline.publishing._published_pages import CARD, renderings, without_marks
 from dphist_pipeline.publishing._published_pages import RENDERED as NAME
-from dphist_pipeline.publishing.bucket_copy import expected_digests
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,
@@ -115,9 +114,6 @@ def test_replay_verify_doctor_answers_and_the_copy_accept_them(corrected: Office
     found = {check["check"]: check["state"] for check in corrected.run("doctor", "--json").json["checks"]}
     assert found["publications"] == "ok"
     assert corrected.run("answer", "wards").code == 0
-    folder = corrected.published()
-    told = {Path(path).name: digest for path, digest in expected_digests(folder.parents[2], folder).items()}
-    assert told == {path.name: digest_of(path) for path in folder.iterdir()}
 
 
 def test_doctor_tells_of_pages_by_another_version(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,8 @@ from carded import Read
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.publishing._published_pages import CARD, mark_superseded
-from dphist_pipeline.publishing.bucket_copy import expected_digests
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, digest_of, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 
 WEEK = "2026-03-02"
 NOTE = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -106,14 +105,6 @@ def test_a_mark_tells_the_reason_of_the_later_revision_and_no_other_words(public
     assert "because:" not in card(first) and "revision 3" in card(first)
 
 
-def test_a_marked_card_is_sent_as_it_is_now(public: Path) -> None:
-    first, _ = publish(public, 1), publish(public, 2)
-    built(public)
-    path = f"{first.relative_to(public)}/{CARD}"
-    assert expected_digests(public, first)[path] == digest_of(first / CARD)
-
-
-@pytest.mark.slow
 def test_the_sql_of_a_superseded_card_gives_its_own_revision(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [publish(public, 1), publish(public, 2)]
     build_catalogue(public, public.parent / "scratch")

@@ -17,7 +17,7 @@ import dagster as dg
 import pytest
 from object_server import ObjectServer
 from office import Office
-from system.copied import bucket, client, copied, object_server, one_client  # noqa: F401
+from system.copied import bucket, copied, object_server  # noqa: F401
 from system.orchestrated import defined, said
 
 from dphist_pipeline.integrations.dagster import _base as base

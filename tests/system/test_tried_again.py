@@ -16,7 +16,7 @@ from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.ledger import postgresql
 from dphist_pipeline.ledger.errors import LedgerBusy, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.publishing.object_store import ObjectStoreFailed
+from dphist_pipeline.publishing.bucket_sync import NotSent
 from dphist_pipeline.releasing import publisher, release
 from dphist_pipeline.releasing.public_folder import NotCopied
 
@@ -166,14 +166,9 @@ def test_a_failed_copy_is_a_failed_check_of_a_release_that_is_there(
 
 
 def test_only_what_passes_by_itself_may_be_tried_again() -> None:
-    from dphist_pipeline.publishing import object_store
-
-    passing = ("EndpointConnectionError", "ReadTimeoutError", "SlowDown", "InternalError", "503")
-    assert all(object_store._passes(code) for code in passing)
-    assert not any(object_store._passes(code) for code in ("AccessDenied", "NoSuchBucket", "NoCredentialsError"))
     assert LedgerBusy("file_busy", noun="ledger", where="x", seconds=60).try_again and LOST.try_again
     assert not LedgerError("file_unusable", noun="ledger", where="x", problem="it is read-only").try_again
-    assert not ObjectStoreFailed("s3://b", "cannot be used").try_again
+    assert not NotSent("s3://b", "cannot be written").try_again
 
 
 def test_a_server_that_does_not_answer_may_be_tried_again_and_one_that_refuses_not() -> None:

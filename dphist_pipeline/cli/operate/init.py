@@ -15,6 +15,7 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.publishing.bucket_sync import checked_address
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -29,7 +30,7 @@ def init(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A bucket to copy all that is published to: s3://bucket/prefix. Keys come from the environment.",
+            help="A bucket to copy what is published to: s3://bucket/prefix, gs:// or az://. Keys: in the environment.",
         ),
     ] = None,
     join: Annotated[
@@ -47,7 +48,7 @@ def init(
     public folder has an empty catalogue for SQL from the start.
     """
     if public is not None:
-        public = PublicFolder.checked_bucket(public)
+        public = checked_address(public)
     root = Store.folder(store)
     new_store = Store.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:

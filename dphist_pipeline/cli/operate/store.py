@@ -153,25 +153,20 @@ def _elsewhere(option: str) -> tuple[str, Fraction]:
 
 @store_app.command()
 def publish(
-    check: Annotated[
-        bool, typer.Option("--check", help="Read every object, and send again what is missing or altered.")
-    ] = False,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Take what the public folder does not have out of the bucket's manifest.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Send every file, whatever was sent before.")] = False,
     to: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Publish to this bucket from now on: s3://bucket/prefix."),
+        typer.Option(metavar="ADDRESS", help="Send to this bucket from now on: s3://bucket/prefix, gs:// or az://."),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Brings the bucket that `dphist init --public` or --to named up to date.
+    """Sends to the bucket of `dphist init --public`, or --to, what it lacks.
 
     `dphist release` does so by itself; this finishes what was cut short or
-    failed. Nothing comes back from a bucket: a public folder that was lost is
-    put back from a backup, or made anew by the same `dphist release`. Spends
-    nothing and reads no record.
+    failed. A bucket is written and never read: a public folder that was lost
+    is put back from a backup or a copy, or made anew by the same `dphist
+    release`. Spends nothing and reads no record.
     """
     from dphist_pipeline.releasing.public_folder import PublicFolder
 
@@ -180,16 +175,17 @@ def publish(
     if to is not None:
         public = public.copying_to(to)
     with progress(as_json) as step:
-        copied = public.copy(step, check, drop)
+        copied = public.copy(step, everything)
     if as_json:
         print_json(vars(copied))
-        return
-    done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send:"
-    end = "" if copied.sent else " is up to date"
-    out.print(f"[green]✓[/] {done} {escape(copied.address)}{end}")
-    if address_before not in (None, public.store.public_address):
-        out.print(f"  {escape(str(address_before))} stays as it is, and gets nothing more")
-    print_lines([f"  no longer in its manifest: {place}" for place in copied.dropped])
+    else:
+        done = f"sent {len(copied.sent):,} files to" if copied.sent else "nothing to send to"
+        out.print(f"[green]✓[/] {done} {escape(copied.address)}")
+        if address_before not in (None, public.store.public_address):
+            out.print(f"  {escape(str(address_before))} stays as it is, and gets nothing more")
+        print_lines([f"  left out, not what the ledger recorded: {place}" for place in copied.left_out])
+    if copied.left_out:
+        raise typer.Exit(1)
 
 
 @store_app.command()
@@ -222,27 +218,3 @@ def pages(
         print_lines([f"  left as they are: {place}: {reason}" for place, reason in done.left.items()])
     if done.left:
         raise typer.Exit(1)
-
-
-@store_app.command()
-def fetch(
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where somebody publishes: s3://bucket/prefix.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, or one from an earlier fetch.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Fetches everything that is published in a bucket, and checks every file.
-
-    Needs no store. The folder serves `dphist answer`, `plot`, `export` and
-    their siblings as --store, and DuckDB as FOLDER/catalog.duckdb. Run it
-    again to bring the folder up to date.
-    """
-    from dphist_pipeline.publishing.bucket_copy import BucketCopy
-
-    fetched = BucketCopy(address).fetch(folder)
-    if as_json:
-        print_json({**vars(fetched), "folder": str(fetched.folder)})
-        return
-    new = f"{fetched.downloaded:,} were new, {fetched.size / 1e6:,.1f} MB"
-    out.print(f"[green]✓[/] {escape(str(fetched.folder))} has {fetched.files:,} files; {new}")
-    out.print(f"\nAsk it:       dphist answer RELEASE --store {escape(str(fetched.folder))}")
-    out.print(f"With DuckDB:  duckdb -readonly {escape(str(fetched.folder / 'catalog.duckdb'))} -c 'SHOW TABLES'")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import IO, Literal, get_args
@@ -153,6 +153,47 @@ def likely_encoding(start: bytes) -> Encoding | None:
 def says_encoding(start: bytes) -> bool:
     """Whether the first bytes of a file tell its encoding: plain ASCII without a mark is written alike in most."""
     return not start.isascii()
+
+
+_SEPARATOR = re.compile(r"\"?sep=.?\"?\s*", re.I)
+_SIGNS_BETWEEN = {";": ";", "\t": "\\t", "|": "|", ",": ","}
+
+
+def doubt_of_header(names: Collection[str], delimiter: str) -> str:
+    """Why a first line that names one column may be no header line, or cut otherwise; tells no word of it.
+
+    Empty where it names several: then it looks like one.
+    """
+    if len(names) != 1:
+        return ""
+    (name,) = names
+    if _SEPARATOR.fullmatch(name):
+        return f"the first line is `sep=`, for spreadsheets: remove that line{_declared(name)}"
+    counts = {sign: name.count(sign) for sign in _SIGNS_BETWEEN if sign != delimiter}
+    sign = max(counts, key=counts.__getitem__)
+    if counts[sign]:
+        written = _SIGNS_BETWEEN[sign]
+        return f'the header has one column: is `{written}` the delimiter? `csv_delimiter: "{written}"`'
+    return "the first line names one column: if it is a title, remove the lines above the header line"
+
+
+def doubt_of_line(line: str, quote: str) -> str:
+    """What else a first line may be that names no columns: empty, for spreadsheets, a title; tells no word of it."""
+    if not line.strip():
+        return "its first line is empty. Write "
+    if _SEPARATOR.fullmatch(line):
+        return f"its first line is `sep=`, for spreadsheets. Remove that line{_declared(line)}. Then write "
+    if '"' in line and not quote:
+        return "it has quotes: declare `csv_quote: rfc` if names stand in them. Else it takes "
+    filled = [part for part in re.split(r"[,;\t|]", line) if part.strip('" ')]
+    if len(filled) == 1 and len(filled[0]) < len(line):
+        return "if its first line is a title, remove the lines above the header line. Write "
+    return ""
+
+
+def _declared(line: str) -> str:
+    sign = re.sub(r"(?i)sep=", "", line.strip('" \r\n'))[:1]
+    return f', and declare `csv_delimiter: "{_SIGNS_BETWEEN[sign]}"`' if sign in _SIGNS_BETWEEN else ""
 
 
 def first_line(text: str) -> tuple[str, str]:

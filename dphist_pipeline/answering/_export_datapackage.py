@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.about_publisher import link_of
-from dphist_pipeline.answering.exported_rows import MASKED, NUMBERS, Exported, charged_at, facts_of, title_of
+from dphist_pipeline.answering.exported_rows import (
+    FURTHER,
+    MASKED,
+    NUMBERS,
+    Exported,
+    charged_at,
+    facts_of,
+    title_of,
+)
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.shown_below import limit_of
+
+_KINDS = {"double": "number", "int64": "integer", "bool": "boolean"}  # by Arrow's words
 
 
 def datapackage(exported: Exported, name: str, data: Path) -> str:
@@ -91,6 +101,7 @@ def _kinds(exported: Exported) -> dict[str, str]:
     has_words = any(limit_of(one.audit) is not None for one in exported.publications)
     numbers = dict.fromkeys(NUMBERS, "number") | dict.fromkeys(MASKED, "string" if has_words else "number")
     numbers |= {"period": "string", "revision": "integer"}
+    numbers |= {column.name: _KINDS.get(column.kind, "string") for column in FURTHER}
     numbers |= dict.fromkeys(("period_start", "period_end"), "date") | dict.fromkeys(("reliability", "note"), "string")
     return {name: kind_of_column.get(name) or numbers[name] for name in exported.columns}
 

@@ -46,6 +46,9 @@ COLUMNS = {
     "period_start": "first day of the period, as a date; empty without periods",
     "period_end": "day after the last day of the period, as a date; empty without periods",
 }
+# Columns of `VALUE_COLUMNS` beside those that an answer tells of a cell follow as they were published.
+_TOLD = {"estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"}
+FURTHER = tuple(column for column in VALUE_COLUMNS if column.name not in _TOLD)
 _KEY = ("period", "revision")
 NUMBERS = ("estimate", "unbiased", "standard_error", "ci_lower", "ci_upper")
 MASKED = ("estimate", "unbiased", "ci_lower", "ci_upper")
@@ -114,7 +117,8 @@ class Exported:
     @cached_property
     def columns(self) -> dict[str, str]:
         """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name."""
-        numbers = {name: about for name, about in COLUMNS.items() if name not in (*_KEY, *self._axes)}
+        told = COLUMNS | {column.name: column.in_views for column in FURTHER}
+        numbers = {name: about for name, about in told.items() if name not in (*_KEY, *self._axes)}
         return {**{name: COLUMNS[name] for name in _KEY}, **self._axes, **numbers}
 
     @cached_property
@@ -162,7 +166,7 @@ def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, 
     hidden = masks_of(publication, rows)
     if hidden is not None:
         words = words_for(limit_of(publication.audit) or 0)
-        for name in MASKED:
+        for name in (*MASKED, *(column.name for column in FURTHER)):
             values = zip(columns[name], *(mask.tolist() for mask in hidden.of(name)), strict=True)
             columns[name] = [words if low else None if out else value for value, low, out in values]
     return columns
@@ -225,7 +229,21 @@ def _numbers(publication: Publication) -> dict[str, Any]:
     key = {name: pa.repeat(publication.audit[name], cells) for name in _KEY}
     days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
     key |= {name: pa.repeat(pa.scalar(day, pa.date32()), cells) for name, day in days.items()}
-    return {**key, **numbers, "standard_error": numbers["noise_error"]}
+    return {**key, **numbers, "standard_error": numbers["noise_error"], **_further(publication, cells)}
+
+
+def _further(publication: Publication, cells: int) -> dict[str, Any]:
+    """The columns of `FURTHER`; null where an earlier version wrote the file."""
+    if not FURTHER:
+        return {}
+    file = pq.ParquetFile(publication.folder / "histogram.parquet")
+    rows = file.read([column.name for column in FURTHER if column.name in file.schema_arrow.names])
+    return {
+        column.name: rows[column.name]
+        if column.name in rows.column_names
+        else pa.nulls(cells, pa.type_for_alias(column.kind))
+        for column in FURTHER
+    }
 
 
 def _of_independent_cells(publication: Publication) -> dict[str, Any]:

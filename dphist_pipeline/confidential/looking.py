@@ -105,6 +105,9 @@ def _lines(
             yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
             yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"
         yield f"  in the period {plan.period.key}: {within:,}"
+        if plan.source.needed:
+            yield f"  outside the period, in files that were read for it: {whole - within - unparsed:,}"
+            yield "  (counted in their own period only where it reads these files: `files_after`, `files_before`)"
         if plan.privacy_unit != "row":
             yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
         if broken:

@@ -114,17 +114,28 @@ def _unit(spec: ReleaseSpec, text: bool) -> str:
     if spec.unit_normalise:
         return f"names are compared after {', '.join(spec.unit_normalise)}; a row without a name is left out"
     return (
-        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim, lower]` ignores these); a "
-        "row without a name is left out"
+        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim_all, fold]` ignores these); "
+        "a row without a name is left out"
     )
 
 
 def _period(spec: ReleaseSpec, kind: str) -> str:
     if kind not in sources.TEXT:
-        return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
+        return (
+            "holds nothing, so no row falls into a period"
+            if kind == NOTHING
+            else f"a row without it is in no period{_elsewhere(spec)}"
+        )
     reading = dates_in_words(spec.period_format)
-    mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
-    return f"{reading}{mend}; what does not parse falls into no period"
+    return f"{reading}; what does not parse falls into no period{_elsewhere(spec)}"
+
+
+def _elsewhere(spec: ReleaseSpec) -> str:
+    """What becomes of a row in the files of another period; empty where a source says of no file which it is for."""
+    if not spec.has_placeholders:
+        return ""
+    reads = "" if not (spec.files_before or spec.files_after) else " and of those around them"
+    return f", nor does a row in other files than those of its period{reads}"
 
 
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
@@ -134,8 +145,7 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
         return f"{noun}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
-        mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
-        return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
+        return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
         point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
         reading = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point

@@ -23,6 +23,7 @@ from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import quote_in_words
+from dphist_pipeline.zone_data import zone_data_facts
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
@@ -92,6 +93,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         "period": key.period,
         "period_start": period.start.isoformat() if period.start else None,
         "period_end": period.end.isoformat() if period.end else None,
+        **({"zone_data": zone_data_facts(spec.time_zone)} if spec.time_zone != "UTC" else {}),
         **({"next_release": day.isoformat()} if (day := spec.period_rule.next_release(period)) else {}),
         "revision": key.revision,
         "reason": charge.reason,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
@@ -126,23 +127,30 @@ def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:
     return OpenFrame(lambda: list(frame.columns), write)
 
 
-def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.ChunkedArray:
+def _from_pandas(column: Any, category: bool) -> pa.Array | pa.ChunkedArray:
     """A column as Arrow, of a kind that rows of other people do not change.
 
     pandas makes whole numbers floats, and truth values objects, as soon as one is missing. So a float that is compared
-    as text is written as a whole number where it is one, and every object as its own text.
+    as text is written as a whole number where it is one, and every object as its own text. One more record may give the
+    categories of a column another type, too, so they are their own text whatever that is.
     """
-    if column.dtype == object or getattr(column.dtype, "storage", "") == "python":
+    if hasattr(column, "sparse"):
+        column = column.sparse.to_dense()
+    if hasattr(column, "cat"):  # of dtype `category`
+        categories = pa.array([_text(value) for value in column.cat.categories], pa.large_string())
+        return categories.take(pa.array(column.cat.codes, mask=column.isna()))
+    if column.dtype == object or column.dtype.kind == "c" or getattr(column.dtype, "storage", "") == "python":
         return pa.array([_text(value) for value in column], pa.large_string())
     values = pa.array(column, from_pandas=True)
     if not (category and pa.types.is_floating(values.type)):
         return values
-    whole = pc.and_(pc.equal(values, pc.trunc(values)), pc.less(pc.abs(values), WHOLE_FLOATS))
-    numbers = pc.if_else(whole, values, None).cast(pa.int64())
+    doubles = values.cast(pa.float64())
+    whole = pc.and_(pc.equal(doubles, pc.trunc(doubles)), pc.less(pc.abs(doubles), WHOLE_FLOATS))
+    numbers = pc.if_else(whole, doubles, None).cast(pa.int64())
     return pc.coalesce(numbers.cast(pa.string()), values.cast(pa.string()))
 
 
-def _text(value: object) -> bytes | None:
+def _text(value: Any) -> bytes | None:
     """An object of a pandas column as text; what is no Unicode becomes `?`, as undecodable bytes of files do."""
     try:
         if value is None or value != value:
@@ -151,8 +159,11 @@ def _text(value: object) -> bytes | None:
             return b"true" if value else b"false"
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace").replace("\ufffd", "?").encode()
-        whole = isinstance(value, float) and value.is_integer() and abs(value) < WHOLE_FLOATS
-        return str(int(value) if whole else value).encode("utf-8", "replace")  # type: ignore[call-overload]
+        if isinstance(value, np.complexfloating | complex) and value.imag == 0:
+            value = value.real  # one complex number makes all other numbers of a column complex
+        if isinstance(value, float | np.floating) and abs(number := float(value)) < WHOLE_FLOATS:
+            value = int(number) if number.is_integer() else value
+        return str(value).encode("utf-8", "replace")
     except Exception:  # of any object's own code, `pandas.NA` among them
         return None
 

@@ -159,6 +159,12 @@ class SpecDecisions:
             if self.account.signatures > 1:
                 words["signatures"] = f"{self.account.signatures} operators sign each later decision"
         words["reads"] = "no more than it may already" if self.reading is None else in_words(self.reading)
+        if not self.nothing:
+            unit = "person" if self.spec.privacy_unit == "row" else self.spec.privacy_unit
+            words["assumes"] = (
+                f"that a row tells of its own {unit} alone: no axis is made of other people's rows, as the size of a "
+                "household, a rank or a calibrated weight is"
+            )
         if self.also_of:
             words["shared with"] = ", ".join(self.also_of)
         if self.code_lists:

@@ -252,6 +252,7 @@ REVISIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("question", "expected"), REVISIONS.items())
 def test_an_earlier_revision_may_be_asked(catalogue: Path, question: str, expected: list[tuple[str, int]]) -> None:
     rows = ask(catalogue, f"SELECT DISTINCT period, revision FROM r.{question} ORDER BY ALL")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from by_hand import AGE
 from error_codes import coded
 from office import Office
 
+from dphist_pipeline.answering import _export_datapackage, exported_rows
 from dphist_pipeline.answering._axis_codes import code_list
 from dphist_pipeline.answering._export_sdmx import sdmx_lines
 from dphist_pipeline.answering.asking import Publication
@@ -25,6 +27,8 @@ from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
 from dphist_pipeline.estimates.reliability import RELIABILITY
+from dphist_pipeline.published_columns import ValueColumn
+from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.publishing.formatting import is_formula
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
@@ -73,6 +77,27 @@ def expected(public: Path, column: str) -> list[Any]:
         for folder in folders
         for value in pq.ParquetFile(folder / "histogram.parquet").read([column])[0].to_pylist()
     ]
+
+
+@pytest.mark.parametrize(("limit", "first"), [({}, "0.5"), ({"show_below": 100_000}, "")])
+def test_a_column_that_a_later_version_publishes_is_exported_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], first: str
+) -> None:
+    column, values = ValueColumn("doubt", "double", "", "how much", ""), parquet_tables._values
+    publish(tmp_path / "public", WEEKS[0])  # without it
+    monkeypatch.setattr(
+        parquet_tables, "_values", lambda *given: values(*given) | {"doubt": np.full(CELLS, 0.5)[given[2]]}
+    )
+    monkeypatch.setattr(parquet_tables, "KINDS_OF_VALUES", parquet_tables.KINDS_OF_VALUES | {"doubt": "double"})
+    publish(tmp_path / "public", WEEKS[1], **limit)
+    for module in (exported_rows, _export_datapackage):
+        monkeypatch.setattr(module, "FURTHER", (column,))
+    file = exported(tmp_path / "public", "csv", tmp_path / "weekly.csv")
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    told = {period: {row["doubt"] for row in rows if row["period"] == period} for period in WEEKS}
+    assert told == {WEEKS[0]: {""}, WEEKS[1]: {first}}, "what would tell a hidden figure stays empty, too"
+    described = json.loads(file.with_name("weekly.datapackage.json").read_bytes())["resources"][0]["schema"]["fields"]
+    assert {"doubt": "number"}.items() <= {field["name"]: field["type"] for field in described}.items()
 
 
 @pytest.mark.slow
@@ -139,6 +164,7 @@ def test_a_number_is_no_formula_and_what_may_run_is_one() -> None:
         "-2(3)",
         "@a",
         "\t-2",
+        *("＝1+1", "＋1+1", "－1+1", "＠a"),
         "-",
         "--2",
         "-2\n",

@@ -15,6 +15,7 @@ from dphist_pipeline.integrations.duckdb import install
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 
 
+@pytest.mark.slow
 def test_installing_again_replaces_and_never_touches_other_tables(tmp_path: Path) -> None:
     public = tmp_path / "store" / "public"
     public.mkdir(parents=True)

@@ -81,6 +81,7 @@ def test_many_cells_reach_as_far_as_the_normal_law_says(scale: Fraction) -> None
         assert noise_law(scale).exact_half_width(cells) == pytest.approx(expected, rel=1e-7, abs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [Fraction(1, 20), Fraction(4, 3), Fraction(20)], ids=str)
 def test_the_table_of_half_widths_is_never_too_narrow_and_hardly_too_wide(scale: Fraction) -> None:
     grid = noise_law(scale).half_width_grid(3000)

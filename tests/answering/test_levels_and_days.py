@@ -59,6 +59,7 @@ def asked(catalogue, box, question="dph_box('r.weekly', $box)"):
         return connection.execute(f"FROM r.{question}", {"box": as_json}).fetchone()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("box", "counties", "weeks"), mostly_soaked(BOXES, range(1, len(BOXES), 2)), ids=str)
 def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
     made, release, catalogue = published
@@ -96,6 +97,7 @@ def test_days_may_be_dates(published):
     assert made.box(day=(date(2026, 1, 12), None)) == made.box(day=("2026-01-12", None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("box", "says"),
     [

@@ -188,7 +188,7 @@ def probability(scale: Fraction, weighed: NDArray[np.float64], reach: float) -> 
     return float(law[0] + 2 * law[1 : math.floor(reach * fine + 1e-6) + 1].sum())
 
 
-SCALES = [Fraction(number, 100) for number in (10, 20, 27, 40, 56, 100, 150, 300, 1000, 2000)]
+SCALES = [Fraction(number, 100) for number in (10, 27, 56, 150, 2000)]
 
 
 @pytest.mark.parametrize("tree", [branching_tree((64,), 2), branching_tree((17,), 16), best_tree((200,))], ids=str)

@@ -1,8 +1,7 @@
-"""The files of macros: each is listed, each piece is read, and a name that nobody sets is no empty text."""
+"""The files of macros: a name that nobody sets is no empty text, and a changed file changes what is built."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -10,27 +9,9 @@ import pytest
 from jinja2 import UndefinedError
 
 from dphist_pipeline.answering import _macros
-from dphist_pipeline.answering._macros import INNER, MACROS, inner_macros, macro_files
+from dphist_pipeline.answering._macros import macro_files
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.sql_files import FOLDER
-
-
-def test_each_file_is_a_macro_of_the_list_and_each_piece_is_read() -> None:
-    folder = FOLDER / "answering"
-    assert sorted(path.stem for path in folder.glob("*.sql")) == sorted(MACROS)
-    assert sorted(path.stem for path in folder.glob("internals/*.sql")) == sorted(INNER)
-    assert {one for name in MACROS for one in inner_macros(name)} == set(INNER)
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.rglob("*.sql")}
-    included = {name for text in texts.values() for name in re.findall(r"include 'pieces/(\w+)\.sql'", text)}
-    assert included == texts.keys() - {*MACROS, *INNER, "expressions"}
-    without = [name for name, text in texts.items() if not text.startswith("-- ")]
-    assert without == []  # every file says first what it gives
-
-
-def test_each_expression_is_called_by_some_file() -> None:
-    every = "".join(path.read_text(encoding="utf-8") for path in (FOLDER / "answering").rglob("*.sql"))
-    names = re.findall(r"\{% macro (\w+)\(", every)
-    assert [name for name in names if len(re.findall(rf"\b(?<!% macro ){name}\(", every)) == 0] == []
 
 
 def test_a_name_that_no_file_sets_is_refused_and_not_left_out() -> None:

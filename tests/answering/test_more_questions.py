@@ -39,7 +39,10 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/"),
+]
 
 PAIRS: list[tuple[Box, Box]] = [
     ({"state": "A"}, {"state": "B"}),
@@ -102,7 +105,6 @@ def least_ratio(oracle: Oracle, above: Any, below: Any) -> float:
     return first_not(too_far, np.concatenate([np.linspace(0, 20, 2001), [1e9]]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), mostly_soaked(PAIRS, [2]), ids=str)
 def test_differences_and_ratios_are_those_of_the_cells(store: Asked, first: Box, second: Box) -> None:
     for name, expected in (("difference", difference), ("ratio", ratio)):
@@ -114,7 +116,6 @@ def test_differences_and_ratios_are_those_of_the_cells(store: Asked, first: Box,
             assert_told(row, expected(store.oracles[row["period"]], first, second), told)
 
 
-@pytest.mark.slow
 def test_a_count_that_may_be_none_leaves_a_ratio_open(tmp_path: Path) -> None:
     axes = [{"column": "ward", "values": ["a", "b", "c"]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([300.0, 4.0, -9.0]), off=0), axes)
@@ -126,7 +127,6 @@ def test_a_count_that_may_be_none_leaves_a_ratio_open(tmp_path: Path) -> None:
     assert (same.ci_lower, same.ci_upper, same.noise_error) == (0, 0, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("box", [{}, {"age": (18, None), "state": {"not": "A"}}], ids=str)
 def test_changes_are_those_of_each_pair_of_neighbouring_periods(store: Asked, box: Box) -> None:
     rows = ask(store, "dph_changes('r.weekly', ?)", as_json(box))
@@ -175,7 +175,6 @@ def test_totals_over_periods_are_those_of_the_cells(store: Asked, first: str | N
     assert_told(row, over(store, taken, box), store.releases["2026-03-09"].over(first, last, box))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "box"),
     mostly_soaked(
@@ -242,7 +241,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("question", "message"), mostly_soaked(REFUSED.items(), [*range(0, len(REFUSED), 2), 9]))
 def test_a_question_without_an_answer_says_why(store: Asked, question: str, message: str) -> None:
     name = question.partition("(")[0]
@@ -290,7 +288,6 @@ def two_releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_catalogue(public, tmp_path_factory.mktemp("scratch"))
 
 
-@pytest.mark.slow
 def test_two_releases_of_an_account_are_compared(two_releases: Path) -> None:
     box = {"state": ["A", "B"]}
     public = two_releases.parent

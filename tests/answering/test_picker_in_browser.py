@@ -125,7 +125,7 @@ def test_the_picker_tells_what_the_macros_tell(opened: Open, public: Path, relea
     assert_tells_as_macros(opened, public, release)
 
 
-@pytest.mark.parametrize("release", ["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days", "ahp"])
+@pytest.mark.parametrize("release", ["weekly", "hostile", "levels", "reports", "ahp"])
 def test_tiles_tell_what_the_macros_tell(opened: Open, in_tiles: Path, release: str) -> None:
     tiles = list((in_tiles / release / "picker").rglob("cells-*.js"))
     assert bool(tiles) == (release != "ahp"), "noisy sums of groups need every cell"
@@ -156,7 +156,7 @@ def assert_tells_as_macros(opened: Open, public: Path, release: str) -> None:
 
 @pytest.mark.parametrize(
     "release",
-    mostly_soaked(["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days"], [0, 1, 2, 6]),
+    mostly_soaked(["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days"], [0, 2]),
 )
 def test_the_change_between_two_periods_is_that_of_the_macro(opened: Open, public: Path, release: str) -> None:
     page, asked = opened(public / release), []
@@ -182,7 +182,7 @@ CHOICES = [("public", one) for one in ("hostile", "levels", "crossed", "reports"
 CHOICES += [("in_tiles", one) for one in ("weekly", "days", "small")]
 
 
-@pytest.mark.parametrize(("folder", "release"), mostly_soaked(CHOICES, [0, 1, 3, 4, 5, 7]))
+@pytest.mark.parametrize(("folder", "release"), mostly_soaked(CHOICES, [0, 3, 5]))
 def test_the_difference_of_two_choices_is_that_of_the_macro(
     opened: Open, folder: str, release: str, request: pytest.FixtureRequest
 ) -> None:

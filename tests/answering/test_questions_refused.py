@@ -12,6 +12,8 @@ from quick_catalogue import build_catalogue
 
 from examples import mostly_soaked
 
+pytestmark = pytest.mark.slow
+
 BOX = "the box is a struct or a JSON object, with each axis once, as {'county': '01'}, not "
 REFUSED = {
     "dph_box('r.weekly', 'A')": "dph_box: " + BOX + "A",
@@ -62,7 +64,6 @@ def test_other_as_a_category_is_answered_with_how_to_write_it(store: Asked, box:
             connection.execute("FROM r.dph_box('r.weekly', {'county': '99'})").fetchall()
 
 
-@pytest.mark.slow
 def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) -> None:
     with attached(store.catalogue) as connection:
         everything = connection.execute("FROM r.dph_total('r.weekly')").fetchall()
@@ -70,7 +71,6 @@ def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) ->
             assert connection.execute(f"FROM r.dph_box('r.weekly', {box})").fetchall() == everything
 
 
-@pytest.mark.slow
 def test_columns_that_look_alike_are_not_mixed_up(tmp_path: Path) -> None:
     axes = [{"column": "ward", "values": ["a", "b"]}, {"column": "ward_label", "values": ["x", "y"]}]
     by_hand.publish(tmp_path, by_hand.estimate(axes), axes)

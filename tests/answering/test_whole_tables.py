@@ -31,6 +31,7 @@ def of(made: Estimate) -> np.ndarray:
     return WholeTable.fit(made.domain, made.values, made.unbiased, made.sums).counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["geometric", "boost", "dpcube", "ahp", "kd_hierarchy"])
 @pytest.mark.parametrize("shape", [(300,), (30, 40), (6, 7, 8)])
 @pytest.mark.parametrize("way", list(Way))

@@ -195,6 +195,7 @@ def test_records_that_are_read_otherwise_than_decided_are_not_read(attempt: Atte
         check_nobody_reads(attempt, says, command, hides=("Gravenhage",), dagster=way == "'s-Gravenhage")
 
 
+@pytest.mark.slow
 def test_one_patients_name_changes_no_count_of_others_by_quotes(attempt: Attempt) -> None:
     (attempt.office.folder / "data" / "a.csv").write_text("\n".join(GRAVENHAGE) + "\n")
     done(attempt.office, "ledger", "allow", "health", "--source", "data/a.csv")

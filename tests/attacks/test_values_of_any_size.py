@@ -132,6 +132,7 @@ def twins(folder: Path, kind: str, column: str, size: int) -> tuple[Path, Path]:
     return tuple(FORMATS[kind](folder / f"{length}.{kind}", column, length) for length in (1, size))  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "size", [KB, pytest.param(MB, marks=SOAK), pytest.param(60 * MB, marks=SOAK), pytest.param(600 * MB, marks=SOAK)]
 )
@@ -218,6 +219,7 @@ def test_a_query_sees_null_for_a_text_above_a_mebibyte_and_keeps_long_units(tmp_
         assert counts == [3 * (number == cell) for number in range(15)]
 
 
+@pytest.mark.slow
 def test_numbers_and_days_stand_in_at_most_4096_bytes(tmp_path: Path) -> None:
     def read(column: str, text: str, **changes: Any) -> list[int]:
         pq.write_table(pa.table({name: [text if name == column else plain] for name, plain in PLAIN.items()}), file)

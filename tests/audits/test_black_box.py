@@ -34,7 +34,7 @@ def test_the_bound_of_geometric_comes_within_a_tenth_of_its_epsilon_and_stays_be
     assert bound.shown > 0.9 and bound.sure <= 1
 
 
-SLOW = ("adaptive", "bayes", "multiscale")  # which take a minute together
+SLOW = ("adaptive", "adaptive_boxes", "bayes", "multiscale")  # which take a minute together
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def test_another_accountant_finds_the_same_epsilon_for_what_doors_drew(
     assert taken <= epsilon
 
 
+@pytest.mark.slow
 def test_another_accountant_adds_budgets_as_we_do(accountant: Any) -> None:
     from dp_accounting.pld.common import DifferentialPrivacyParameters
 

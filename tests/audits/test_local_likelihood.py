@@ -104,6 +104,7 @@ def test_the_black_box_finds_what_a_forgetful_record_sends() -> None:
     assert FAULTS[SLOW].bound().sure > FAULTS[SLOW].question.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [way for way in LOCAL_WAYS if way.trials >= 10**6], ids=str)
 def test_the_black_box_comes_near_epsilon_and_stays_below(way: LocalWay) -> None:
     bound = way.bound(60_000)

@@ -39,11 +39,15 @@ QUICK = {"geometric", "ahp", "privelet", "structure_first", "kd_hierarchy"}
 NAMES = [name if name in QUICK else pytest.param(name, marks=LONG) for name in mechanisms.names()]
 
 
+# One unit fewer is one unit more, from the other side; `make audit` tries it, and rows without a unit.
+SOME_KINDS = mostly_audited(KINDS, [KINDS.index(kind) for kind in ("a unit more", "another unit")])
+
+
 def notion(kind: str) -> str:
     return "substitute" if kind == "another unit" else "add_remove"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME_KINDS)
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 40), marks=LONG)], ids=["few", "many"])
 def test_one_unit_moves_counts_and_doors_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind))
@@ -65,7 +69,7 @@ FAMILY = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME_KINDS)
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
 def test_one_unit_moves_all_tables_of_a_family_by_the_same_rows(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind), **FAMILY)
@@ -76,7 +80,7 @@ QUALITY = {"share": "1/3", "rows": 4, "by": ["ward", "age"]}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME_KINDS)
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 30), marks=LONG)], ids=["few", "many"])
 def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind), quality=QUALITY)
@@ -84,7 +88,7 @@ def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Of
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOME_KINDS)
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
 def test_what_is_said_of_a_familys_rows_moves_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind), **FAMILY, quality=QUALITY)

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings, target
 from hypothesis import strategies as st
 
 from dphist_pipeline import mechanisms
+from examples import mostly_audited
 
 SHAPES = [(1,), (2,), (3,), (4,), (6,), (8,), (11,), (12,), (3, 4), (2, 3, 2)]
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(7, 3), Fraction(20)]
@@ -92,7 +93,11 @@ def replayed_enough(way: Way, examples: int, choosing: int) -> Verdict:
     return Verdict(verdict.findings + more.findings, tightness)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
+# Of each mechanism one way, the first; `make audit` tries them all.
+FIRST = [place for place, way in enumerate(WAYS) if way.name not in {before.name for before in WAYS[:place]}]
+
+
+@pytest.mark.parametrize("way", mostly_audited(WAYS, FIRST), ids=str)
 def test_a_mechanism_does_the_same_on_neighbours_and_no_door_loses_more_than_it_took(way: Way) -> None:
     assert replayed_enough(way, 10, 20).findings == []
 

@@ -44,6 +44,7 @@ def test_every_block_of_a_guide_works_after_the_tutorial(reader: Reader, guide: 
         reader.folder = after_the_tutorial
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
     [

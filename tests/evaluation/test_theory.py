@@ -36,6 +36,7 @@ def near(found, simulated):
     return abs(found - simulated.mean()) < 6 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [[(2.0, 1)], [(1.0, 3), (0.2, 5)], [(7.0, 1), (0.0, 4)], [(3.0, 40)]], ids=str)
 @pytest.mark.parametrize("centre", [0.0, 1.0, -25.0])
 def test_the_expected_magnitude_is_that_of_simulated_sums(draws, centre):
@@ -69,6 +70,7 @@ def test_the_density_of_a_sum_is_a_density_with_the_moments_of_simulated_sums(dr
     assert float(dense @ (np.abs(grid) > 6)) == pytest.approx((simulated > 6).mean(), abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize("weighted", [True, False])
 def test_the_error_of_least_squares_is_that_of_simulated_views(setting, weighted):

@@ -131,6 +131,7 @@ def test_no_time_stamp_of_a_record_makes_a_release_fail(tmp_path: Path, axis: st
     assert read_and_count(plan_of(spec, spec.period_named("all")), tmp_path / "run").tolist() == [1, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [-(2**63), -(2**63) + 2, -(2**63) + 10**6])
 @pytest.mark.parametrize("encoded", [True, False], ids=["dictionary", "plain"])
 def test_a_time_before_the_calendar_lies_in_no_period_and_fails_none(tmp_path: Path, moment: int, encoded: bool):

@@ -35,6 +35,8 @@ from dphist_pipeline.spec._yaml_rules import read_yaml
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.mistakes import SpecError
 
+pytestmark = pytest.mark.slow
+
 WATCHED = [PROJECT / "dphist_pipeline" / "spec"]
 LONGEST_MESSAGE = 20_000
 # Of processor time, on any machine: what is usual takes some thousandths of it.
@@ -201,7 +203,6 @@ def fuzz_releases(office: Office, inputs: int, seed: int) -> None:
     assert {(True, 1), (False, 0)} <= ended
 
 
-@pytest.mark.slow
 def test_any_spec_is_read_or_refused_by_one_message(folder: Path):
     fuzz_specs(folder, 300, seed=1)
 
@@ -210,7 +211,6 @@ def test_any_code_list_is_read_or_refused_by_one_message(folder: Path):
     fuzz_code_lists(folder, 200, seed=1)
 
 
-@pytest.mark.slow
 def test_any_query_is_taken_or_refused_by_one_message(folder: Path):
     fuzz_queries(folder, 40, seed=1)
 

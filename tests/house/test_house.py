@@ -88,6 +88,7 @@ except SystemExit as end: assert end.code == 0, end.code
     assert "numpy" in loaded and not loaded & {"polars", "numba", "dagster"}
 
 
+@pytest.mark.slow
 def test_a_small_release_loads_nothing_slow(office: Office):
     office.opened()
     spec, store = str(office.folder / "spec.yaml"), str(office.store)

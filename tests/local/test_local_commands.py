@@ -81,6 +81,7 @@ def test_values_become_reports_then_releases_then_answers(local: LocalOffice) ->
     assert models == [("ages_city",), ("ages_state",)]
 
 
+@pytest.mark.slow
 def test_json_is_what_scripts_rely_on(local: LocalOffice) -> None:
     ran = encoded(local, "--limit", "5", "--json")
     asked_for = question_of(local.declared()).digest

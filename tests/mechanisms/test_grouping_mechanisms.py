@@ -36,6 +36,7 @@ def relative_error(name, counts, settings=None):
     return np.mean([np.abs(run - counts) / np.maximum(counts, 1) for run in runs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["medcost_4096", "income_4096"])
 def test_each_beats_plain_noise_in_relative_error(data):
     if not (DATA / f"{data}.parquet").exists():

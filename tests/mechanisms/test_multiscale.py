@@ -21,6 +21,7 @@ def released(counts, epsilon="0.2"):
     return dph.sanitize(counts, mechanism="multiscale", epsilon=epsilon, sensitivity=2)
 
 
+@pytest.mark.slow
 def test_intervals_of_sums_hold_and_narrower_ones_do_not(monkeypatch):
     """1,200 releases: 95 % that hold are refused, and 30 % less accepted, with a probability below 10^-9."""
     # Intervals belong to the unbiased estimates alone; the means cost 30 times as much.

@@ -49,6 +49,7 @@ def test_card_and_command_show_default_paper_and_reason(
     assert plain(office.run("mechanisms", name).out).strip() == card
 
 
+@pytest.mark.slow
 def test_json_has_every_setting_with_its_default_and_the_papers(office: Office) -> None:
     shown = office.run("mechanisms", "--json").json
     for name in mechanisms.names():

@@ -379,7 +379,7 @@ HEADERS = [
 ]
 DECISIONS = {
     **{"neighbours": "add_remove", "max_rows_per_unit": "3", "epsilon": "1", "account": "health"},
-    **{"period": "week", "period_format": '"%d.%m.%Y"', "decimal_comma": "true"},
+    **{"period": "week", "period_format": '"%d.%m.%Y"', "format": "iso", "decimal_comma": "true"},
     **{"values": "[a, b]", "start": "0", "stop": "100", "width": "5", "name": "axis_{}"},
 }
 

@@ -89,6 +89,7 @@ def test_a_law_is_what_releases_show(shape: tuple[int, ...]) -> None:
             assert seen[cells] < 4 * told.errors["any"][cells] and told.errors["any"][cells] < 4 * seen[cells]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mechanisms.names())
 def test_whether_a_mechanism_has_a_law_does_not_depend_on_the_counts(name: str) -> None:
     contender, shape = Contender(name, name), (64,)

@@ -16,18 +16,17 @@ from dphist_pipeline.planning.rehearsal import NOTE, invent
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="releases of invented records, which are thrown away")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.stand_in("catalogue", "pictures", why="releases of invented records, which are thrown away"),
+]
 
 ROWS = 600
 OF_EACH_KIND = (
-    "each row a unit",
     "several columns name a unit",
     "code list",
     "period and calendar by one column",
-    "one column in three places",
     "csv as written in France",
-    "folders",
-    "database",
     "server",
     "query",
 )
@@ -50,7 +49,6 @@ def write(office: Office, **changes: Any) -> None:
     office.write_spec(**{"epsilon": 20, "max_rows_per_unit": 3, **changes})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", mostly_soaked(KINDS, [list(KINDS).index(kind) for kind in OF_EACH_KIND]))
 def test_every_kind_of_spec_can_be_rehearsed_and_its_invented_rows_are_counted(
     office: Office, own_temporary_folder: Path, kind: str
@@ -85,7 +83,6 @@ def in_2026(kind: str) -> list[str]:
     return ["--period", "2026-03-01"] if "period" in KINDS[kind] else []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("period", "key"),
     [
@@ -99,14 +96,12 @@ def test_every_period_can_be_rehearsed_even_one_to_come(office: Office, period: 
     assert told["answers"][0]["estimate"] > 50
 
 
-@pytest.mark.slow
 def test_the_latest_finished_period_is_rehearsed_unless_another_is_named(office: Office) -> None:
     write(office, **BY_MONTH)
     told = office.run("rehearse", "spec.yaml", "--rows", "10", "--json").json
     assert told["period"] < "2100" and told["period"].endswith("-01")
 
 
-@pytest.mark.slow
 def test_a_person_is_told_that_every_number_is_invented_before_seeing_one(office: Office) -> None:
     write(office)
     ran = office.run("rehearse", "spec.yaml", "--rows", "50")
@@ -124,7 +119,6 @@ def test_a_person_is_told_that_every_number_is_invented_before_seeing_one(office
     assert "of wards" not in ran.out and "wards/period=all/revision=1/" in ran.out
 
 
-@pytest.mark.slow
 def test_the_offices_own_ledger_is_not_used_even_where_the_environment_names_it(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +133,6 @@ def test_the_offices_own_ledger_is_not_used_even_where_the_environment_names_it(
     assert office.run("ledger", "show", "health", "--json").json[0]["charges"] == []
 
 
-@pytest.mark.slow
 def test_a_kept_rehearsal_can_be_asked_and_says_what_it_is(office: Office) -> None:
     write(office)
     ran = office.run("rehearse", "spec.yaml", "--rows", "50", "--keep", "kept")
@@ -172,7 +165,6 @@ def test_a_failed_rehearsal_leaves_nothing_behind(office: Office, own_temporary_
     assert list(own_temporary_folder.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_what_is_not_rehearsed_and_what_cannot_work_is_said(office: Office) -> None:
     write(office, **KINDS["query"])
     assert any("the query in rows.sql" in one for one in remarks(office))

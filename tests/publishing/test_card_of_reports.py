@@ -55,6 +55,7 @@ def section(page: str, key: str) -> str:
     return Read(part[1]).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", WAYS.values(), ids=WAYS)
 def test_it_is_a_page_like_every_card(release: Release, changes: dict[str, Any]) -> None:
     page = release(**changes).card()
@@ -66,6 +67,7 @@ def test_it_is_a_page_like_every_card(release: Release, changes: dict[str, Any])
     assert links[0] == links[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", WAYS.values(), ids=WAYS)
 def test_it_has_nothing_that_only_a_curator_with_records_has(release: Release, changes: dict[str, Any]) -> None:
     text = release(**changes).text()

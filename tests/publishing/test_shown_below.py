@@ -228,6 +228,7 @@ def answered(store: Store, *words: str) -> str:
 HIDES = "Figures below 10 are told as words"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "tells", "tells_not"),
     [

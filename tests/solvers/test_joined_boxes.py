@@ -111,6 +111,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("name", SETS)
 def test_auto_is_never_far_above_the_better_of_both(name, epsilon):

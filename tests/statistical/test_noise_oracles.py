@@ -163,6 +163,7 @@ def test_an_algorithm_in_exact_fractions_draws_from_the_same_law(scale: Fraction
 
 # Four sets of draws, each further from its law than allowed with 10^-9. Laws of 0.7 and 1.3 times the scale lie 0.09
 # away or further; 0.031 is allowed to both sets.
+@pytest.mark.slow
 @pytest.mark.draws("two-sided geometric, 1e-8")
 @pytest.mark.parametrize("scale", [Fraction(3, 4), Fraction(51, 2), Fraction(40_000)], ids=str)
 def test_opendp_draws_from_the_same_law_and_no_other(scale: Fraction) -> None:

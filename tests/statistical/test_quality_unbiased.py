@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from unit.spec_scenario import spec
 
 from dphist_pipeline.confidential import row_tables
@@ -65,6 +66,7 @@ def _noisy(seen: ObservedRows) -> list[float]:
     return [*whole, *by]
 
 
+@pytest.mark.slow
 def test_rows_cut_are_estimated_without_bias_and_with_the_stated_noise() -> None:
     found, exact = released()
     truth = np.array([expected(0) + expected(1), expected(0), expected(1)])

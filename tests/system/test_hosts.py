@@ -57,6 +57,7 @@ def charged_only(project: Project) -> Project:
     return project
 
 
+@pytest.mark.slow
 def test_two_hosts_release_other_periods_of_the_same_release(two: Hosts) -> None:
     told: list[str] = []
     for host, week in zip(two * 2, WEEKS, strict=False):

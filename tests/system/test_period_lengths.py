@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from office import Office
 
-SERIES = {"period_column": "day", "release_delay_days": 0}
+SERIES = {"period_column": "day", "period_format": "iso", "release_delay_days": 0}
 RECORDS = {
     "patient": ["p1", "p2"],
     "age": [30, 40],
@@ -14,6 +14,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("then", "says"), [("week", "weeks"), ("none", "one table without periods")])
 def test_another_length_under_the_same_name_is_refused_and_spends_nothing(office: Office, then: str, says: str) -> None:
     office.opened().write_records(RECORDS)

@@ -143,6 +143,7 @@ def test_a_period_that_is_nearly_all_other_waits_where_the_spec_asks_for_it(offi
     assert waiting["awaits_approval"] and waiting["why"] == "Nearly all rows are `other` along ward."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("week", [1, 2], ids=["no records", "a renamed code"])
 def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(begun: Office, week: int) -> None:
     waiting = begun.released("--period", WEEKS[week], "--json").json

@@ -107,6 +107,7 @@ def test_a_witness_that_saw_another_charge_is_told(office: Office) -> None:
     assert code == 1 and "store adopt" in said
 
 
+@pytest.mark.slow
 def test_a_witness_that_this_user_may_only_read_will_do(office: Office) -> None:
     office.with_release()
     office.witness.chmod(0o400)

@@ -249,6 +249,7 @@ NAMES = ["value_0", "value_1", "place_0", "unit", "code", "staged", "categories_
 ODD_NAMES = [*NAMES, 'a"b', "a'b", "a.b", "$files", "{x}", "; DROP", "é日 ", "filename", "ROW"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_soaked(ODD_NAMES, [0, 4, 6, 11, 14, 16]))
 def test_columns_may_have_any_name(name: str):
     decoys = {decoy: [7.0, 7.0] for decoy in NAMES if decoy != name}
@@ -331,6 +332,7 @@ def test_a_week_holds_what_happened_between_its_local_midnights(
         assert counted(people(seen=column), at=first, **weekly).tolist() == [*within, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("first", ["1000-01-01", "2026-01-01", "2300-01-01", "9000-01-01"])

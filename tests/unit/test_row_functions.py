@@ -54,6 +54,7 @@ def batched(texts: list[str]) -> Iterator[str]:
         yield ", ".join(f"{text} AS c{number}" for number, text in enumerate(texts[start : start + 100]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_no_function_raises_on_any_value(nasty: duckdb.DuckDBPyConnection, name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(_row_queries, "kept_from_raising", lambda node: node)

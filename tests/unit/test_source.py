@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,11 +183,6 @@ def test_a_column_of_two_types_is_refused_before_a_cast_can_raise_or_merge_units
     assert source.type_of("person", UNITS, "a privacy unit") == "VARCHAR"
 
 
-def test_a_column_that_one_file_lacks_is_refused(tmp_path: Path):
-    source = opened(parquet(tmp_path / "a.parquet"), parquet(tmp_path / "b.parquet", column(pa.float64(), "years")))
-    assert "nothing in others" in refused(lambda: source.type_of("age", NUMBERS, "a binned axis"), ColumnRefused)
-
-
 def test_whole_numbers_of_any_width_and_columns_of_nulls_fit_together(tmp_path: Path):
     kinds = [pa.int8(), pa.uint64(), pa.null(), pa.int64()]
     files = [parquet(tmp_path / f"{number}.parquet", column(kind)) for number, kind in enumerate(kinds)]
@@ -224,6 +220,7 @@ def test_a_missing_csv_column_is_refused_without_showing_the_first_line(tmp_path
     source = opened(csv(tmp_path / "a.csv", ONE_PERSON.removeprefix(HEADER)))
     message = refused(lambda: source.type_of("person", UNITS, "a privacy unit"), ColumnRefused)
     assert message == "column 'person' is not in the source. Check the header line."
+    assert replace(source, unit=("person",)).nearest(f"{next(iter(source.types))}x") == "Check the header line."
 
 
 @pytest.mark.parametrize(
@@ -248,9 +245,18 @@ def test_a_first_line_that_is_no_header_is_refused_without_repeating_it(header: 
     assert "no usable header line" in message and "zacharias" not in message.lower()
 
 
-def test_csv_files_with_other_columns_are_refused_without_naming_them(tmp_path: Path):
+def test_a_column_that_one_csv_file_lacks_is_refused_by_the_file_where_it_is_used(tmp_path: Path):
     first, other = csv(tmp_path / "a.csv"), csv(tmp_path / "b.csv", b"Zacharias,age\n")
-    assert "different columns" in refused(lambda: opened(first, other))
+    source = opened(first, other)
+    assert source.type_of("age", NUMBERS, "a binned axis") == "VARCHAR"
+    message = refused(lambda: source.type_of("person", UNITS, "a privacy unit"), ColumnRefused)
+    assert f"column 'person' is not in {other}, and other files" in message and "Zacharias" not in message
+
+
+def test_a_column_that_one_parquet_file_lacks_is_refused_by_the_file(tmp_path: Path):
+    first, other = parquet(tmp_path / "a.parquet"), parquet(tmp_path / "b.parquet", pa.table({"other": [1]}))
+    message = refused(lambda: opened(first, other).type_of("age", NUMBERS, "a binned axis"), ColumnRefused)
+    assert f"column 'age' is not in {other}, and other files" in message
 
 
 def test_csv_files_may_order_their_columns_differently(tmp_path: Path):

@@ -88,6 +88,7 @@ def test_no_record_in_an_archive_makes_it_fail(ending: str, pack: Any):
 FOLDERS = ["region=north/year=2026", "region=a%20b/year=2025", "region=__HIVE_DEFAULT_PARTITION__/year="]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
 def test_folders_that_are_declared_to_name_columns_give_them_as_text(kind: str):
     content = {"csv": PEOPLE, "csv.gz": gzip.compress(PEOPLE), "parquet": people(age=[5, 15, 15])}[kind]
@@ -157,7 +158,6 @@ def test_a_damaged_file_is_named_without_the_values_of_its_folders(kind: str, hi
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        ({"b.csv": b"person,ages\n"}, "region=…: has files whose header lines"),
         ({"b.csv/c": b""}, "region=…/b.csv: is not a file"),
         ({"b?.csv": PEOPLE}, "region=…/b?.csv: has one of the characters"),
     ],
@@ -165,6 +165,25 @@ def test_a_damaged_file_is_named_without_the_values_of_its_folders(kind: str, hi
 def test_files_that_do_not_serve_are_named_without_the_values_of_their_folders(other: dict[str, bytes], says: str):
     files = {f"region=Zacharias/{name}": content for name, content in {"a.csv": PEOPLE, **other}.items()}
     assert says in refused(files, SourceRefused, source="**/*.csv")
+
+
+def test_a_column_of_csv_that_is_not_used_may_be_missing_or_differ_and_each_row_counts():
+    files = {
+        "1.csv": b"person,age,old\na,5,x\n",
+        "2.csv": b"new,age,person\nx,15,b\n,5,c\n",
+        "3.csv": b"person,age\nd,25\n",
+    }
+    assert counted(files, source="*.csv", axes=[AGE]) == [2, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_that_a_file_lacks_is_refused_where_messages_call_files_alike(kind: str):
+    tables = [pa.table({"person": ["a"], "age": ["5"]}), pa.table({"person": ["b"], "years": ["5"]})]
+    files: dict[str, Any] = dict(zip(("region=north/x.parquet", "region=south/x.parquet"), tables, strict=True))
+    if kind == "csv":
+        files = {"region=north/x.csv": b"person,age\na,5\n", "region=south/x.csv": b"person,years\nb,5\n"}
+    message = refused(files, ColumnRefused, source=f"**/*.{kind}", hive=True, axes=[AGE])
+    assert "column 'age' is not in" in message and f"region=…/x.{kind}, and other files" in message
 
 
 def test_a_missing_column_of_folders_is_refused():
@@ -384,6 +403,7 @@ def test_a_missing_column_of_a_unit_is_refused():
 NAMES = ["Ann", "ann ", "\tANN\u00a0", "A\u0308nn", "\u00c4nn", "  ", "ann?"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forms", "units"),
     [([], 6), (["trim"], 5), (["lower"], 6), (["trim", "lower"], 3), (["trim", "lower", "nfc"], 2), (["nfc"], 5)],
@@ -449,6 +469,7 @@ def test_a_category_and_a_unit_may_be_one_column():
     assert counted({"a.parquet": table}, privacy_unit="ward", **more) == [1, 0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forms", [..., ["trim"], ["lower"], ["nfc"], ["nfc", "lower", "trim"]], ids=str)
 @pytest.mark.parametrize("unit", ["person", ["person", "age"]], ids=str)
 def test_bad_bytes_name_nobody_in_any_form(unit: Any, forms: Any):

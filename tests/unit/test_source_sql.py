@@ -55,6 +55,7 @@ def test_a_query_may_leave_rows_out_and_name_units_and_periods():
     assert by_query(table, sql, privacy_unit="unit", **periods) == [1, 0, 0, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [
@@ -109,6 +110,7 @@ def test_columns_of_any_name_are_read_where_they_can_be(name: str):
         assert by_query(table, sql) == [1, 1, 0, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct({"a": pa.int64()}), pa.binary(), pa.timestamp("ms")])
 def test_types_that_may_fail_in_a_query_are_refused_where_it_reads_them(kind: pa.DataType):
     table = pa.table({"person": [SECRET], "age": [5], "odd": pa.nulls(1, kind)})

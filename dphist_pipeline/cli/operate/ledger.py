@@ -29,6 +29,7 @@ from dphist_pipeline.cli.terminal import (
     print_json,
     print_lines,
     print_statement,
+    print_warning,
     statement_facts,
 )
 from dphist_pipeline.files import project_folder
@@ -78,7 +79,7 @@ class ReadingOptions:
     hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
     decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
     unit_normalise: Annotated[
-        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim,lower,nfc.")
+        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim_all,fold,number.")
     ] = ""
     also_of: Annotated[
         list[str] | None,
@@ -478,6 +479,8 @@ def show_and_sign(
 
     `yes`: the digest that was shown before; None asks here. `command`: would sign them, without `--yes`.
     """
+    from dphist_pipeline.planning.unit_names import doubt_of_axes
+
     if decisions.nothing:
         if as_json:
             print_json({"signed": False, **decisions.facts})
@@ -491,6 +494,8 @@ def show_and_sign(
     if not as_json:
         out.print(f"For {escape(str(path))} you sign:")
         print_facts({**decisions.words, "digest": digest})
+        if doubt := doubt_of_axes(decisions.spec):
+            print_warning(doubt)
     if yes is None:
         if as_json:
             print_json({"signed": False, "digest": digest, **decisions.facts})

@@ -88,7 +88,8 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
     if not texts:
         raise SourceRefused(written, f"has no column in {table!r} that can be read as text")
     rows = f"SELECT {texts} FROM {identifier(schema)}.{identifier(name)}"
-    return Source(types, _of_server(rows), {})
+    times = {column: kind.upper() for _, _, column, kind, _ in columns if kind in _TIMES and types[column] == "VARCHAR"}
+    return Source(types, _of_server(rows), {}, server_times=times)
 
 
 def _of_server(query: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -25,7 +25,9 @@ import duckdb
 from dphist_pipeline import csv_text
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
+from dphist_pipeline.confidential.reading._units import whole_text
 from dphist_pipeline.confidential.reading.source import (
+    NUMBERS,
     WHOLE_NUMBERS,
     Source,
     SourceRefused,
@@ -78,7 +80,8 @@ def open_files(
     above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
     folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
-        return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
+        called = {str(path): without_values(path) for path in files}
+        return open_parquet(connection, called, where, folders, numbers=source.numbers)
     return open_csv(files, source, folders, copies)
 
 
@@ -116,12 +119,14 @@ def open_parquet(
     where: str,
     folders: tuple[str, ...],
     problem: str = DAMAGED,
+    numbers: Collection[str] = (),
 ) -> Source:
     """Reads the columns of Parquet files, and nothing else.
 
     Args:
         files: what messages call each file, by its address, in order.
         problem: what to say of a file that cannot be opened.
+        numbers: columns that become text where they are numbers in some files and text, or other numbers, in others.
     """
     # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column
     # for free of NaN where the file's statistics, which leave NaN out, show numbers, and lets a folder `patient=5` take
@@ -135,11 +140,16 @@ def open_parquet(
     refuse_shadowed(where, names, folders)
     relation = f"{reading}{str(bool(folders)).lower()})"
     parameters = {"files": list(files)}
+    as_text = {name for name in numbers if _differ_as_numbers({types.get(name, "nothing") for types in by_file})}
+    if as_text:
+        relation, parameters = _with_text(relation, dict(zip(files, by_file, strict=True)), as_text)
+        by_file = [types | dict.fromkeys(as_text, "VARCHAR") for types in by_file]
     unfit = "has files whose columns do not fit together. Give them the same types."
     columns_of(connection, where, unfit, relation, parameters)
+    lacking = _lacking([*zip(files.values(), by_file, strict=True)])
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
-    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaced="?")
+    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, lacking=lacking, replaced="?")
 
 
 def _types(
@@ -156,7 +166,59 @@ def _types(
     )
     in_milliseconds = asked(connection, called, problem, milliseconds, {"file": file})
     types = {name: kind.strip('"') for name, kind in columns.items()}
+    # DuckDB gives a second column of one name another name. The schema lists columns depth first, below one root.
+    fields = "SELECT name, coalesce(num_children, 0) FROM parquet_schema($file)"
+    if _repeats(asked(connection, called, problem, fields, {"file": file})):
+        raise SourceRefused(called, "has two columns of one name, perhaps in upper and lower case; rename one")
     return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
+
+
+def _repeats(fields: list[tuple[str, int]]) -> bool:
+    """Whether two columns have one name, in whatever case; `fields`: name and number of children, depth first."""
+    names, open_children = [], [1]
+    for name, children in fields:
+        while open_children[-1] == 0:
+            open_children.pop()
+        open_children[-1] -= 1
+        if len(open_children) == 2:
+            names.append(name.lower())
+        open_children.append(children)
+    return len({*names}) < len(names)
+
+
+def _differ_as_numbers(types: set[str]) -> bool:
+    """Whether a column is a number or text in every file, and not of one type that reading would give it anyway."""
+    known = types - {"NULL"}
+    served = all(plain_type(kind) in (*NUMBERS, "VARCHAR") for kind in known)
+    return served and len(known) > 1 and not known <= {*WHOLE_NUMBERS}
+
+
+def _with_text(
+    relation: str, types: Mapping[str, Mapping[str, str]], columns: Collection[str]
+) -> tuple[str, dict[str, list[str]]]:
+    """The rows of files, with columns as text: files with the same types of these are read together.
+
+    One reader for all would cast their values to a common type first, and whole numbers to floats.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for file, kinds in types.items():
+        groups.setdefault(tuple(kinds[name] for name in sorted(columns)), []).append(file)
+    parts = []
+    for number, group in enumerate(groups):
+        made = [
+            f"{text} AS {identifier(name)}"
+            for name, kind in zip(sorted(columns), group, strict=True)
+            for quoted in [identifier(name)]
+            for text in [whole_text(quoted, kind) if kind in ("FLOAT", "DOUBLE") else f"TRY_CAST({quoted} AS VARCHAR)"]
+        ]
+        read = relation.replace("$files", f"$files_{number}").replace(
+            "SELECT *", f"SELECT * REPLACE ({', '.join(made)})"
+        )
+        parts.append(read)
+    return (
+        f"SELECT * FROM ({' UNION ALL BY NAME '.join(parts)})",
+        {f"files_{number}": group for number, group in enumerate(groups.values())},
+    )
 
 
 def _type_in_all(types: set[str]) -> str:
@@ -174,10 +236,24 @@ def _type_in_all(types: set[str]) -> str:
     return f"{' in some files and '.join(kinds)} in others"
 
 
+def _lacking(by_file: Sequence[tuple[str, Collection[str]]]) -> dict[str, str]:
+    """By column that some files have and others have not, the first that has it not.
+
+    `by_file`: what messages call a file, which may be the same for several, and its columns.
+    """
+    columns = dict.fromkeys(name for _, names in by_file for name in names)
+    return {
+        column: next(called for called, names in by_file if column not in names)
+        for column in columns
+        if not all(column in names for _, names in by_file)
+    }
+
+
 def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None) -> Source:
     """Reads header lines, and checks that archives are whole.
 
-    One reader for every distinct header line, so that files may order their columns differently.
+    One reader for every distinct header line, so that files may order their columns differently. A column that some
+    files lack is null there, and serves for nothing: see `Source.lacking`.
 
     Args:
         files: sorted, at least one, all with the same ending.
@@ -196,9 +272,8 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         _check_whole(path)
         names, cr_ends[path] = _csv_header(path, source)
         by_header.setdefault(names, []).append(path)
-    if len({frozenset(header) for header in by_header}) > 1:
-        raise SourceRefused(where, "has files whose header lines name different columns")
-    header = next(iter(by_header))
+    headers = [(without_values(of[0]), names) for names, of in by_header.items()]
+    header = _all_names(headers)
     refuse_shadowed(where, header, folders)
     read = {path: path for path in files}
     is_plain = source.csv_encoding == csv_text.UTF_8 and (
@@ -224,14 +299,35 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         unreadable.append(form.unreadable(lines, len(columns)))
         parameters.update(given)
     types = dict.fromkeys((*header, *folders), "VARCHAR")
+    doubts = (
+        f"{called}: {doubt}"
+        for called, names in headers
+        if (doubt := csv_text.doubt_of_header(names, source.csv_delimiter))
+    )
     return Source(
         types,
         " UNION ALL BY NAME ".join(parts),
         parameters,
         is_csv=True,
+        lacking=_lacking(headers),
+        doubt=next(doubts, ""),
         replaced=csv_text.LOST,
         unreadable=" UNION ALL ".join(unreadable),
     )
+
+
+def _all_names(headers: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The names of all header lines, each once; refuses two that differ in case alone, without repeating them.
+
+    `headers`: what messages call a file, and its names.
+    """
+    by_lower: dict[str, str] = {}
+    for called, names in headers:
+        if any(by_lower.setdefault(name.lower(), name) != name for name in names):
+            raise SourceRefused(
+                called, "names a column in other letters than another file, in upper or lower case; write it alike"
+            )
+    return [*by_lower.values()]
 
 
 def _lines_reading(path: Path, folders: tuple[str, ...]) -> tuple[str, str]:
@@ -282,19 +378,20 @@ def _csv_header(path: Path, source: SourcePlan) -> tuple[tuple[str, ...], bool]:
 
     With whether that line, and so each of the file, ends at a carriage return alone.
     """
-    start = b""
+    start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
         line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), source.csv_encoding)))
         line = "" if len(start) == csv_text.LONGEST_HEADER and not end else line.removeprefix(csv_text.BOM)
         with suppress(ValueError):
             return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote)), end == "\r"
+        doubt = csv_text.doubt_of_line(line, source.csv_quote)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     if likely is None:
         mend = f"; its bytes look like UTF-16, which is not read: {csv_text.WRITE_ANEW}"
     raise SourceRefused(
         without_values(path),
-        f"cannot be read, or has no usable header line: column names in {source.csv_encoding}, each once, apart by the "
-        f"declared `csv_delimiter`{mend}",
+        f"cannot be read, or has no usable header line: {doubt}column names in {source.csv_encoding}, each once, apart "
+        f"by the declared `csv_delimiter`{mend}",
     )

@@ -159,9 +159,9 @@ def test_what_cannot_be_rehearsed_is_refused_in_one_message(office: Office, word
 
 
 def test_a_failed_rehearsal_leaves_nothing_behind(office: Office, own_temporary_folder: Path) -> None:
-    write(office, source="x.csv", axes=[{"column": "a,b", "name": "town", "values": ["x"]}])
+    write(office, source="x.csv", csv_quote="none", axes=[{"column": "a,b", "name": "town", "values": ["x"]}])
     ran = office.run("rehearse", "spec.yaml", "--json")
-    assert ran.code == 1 and "declare `csv_quote`" in ran.err
+    assert ran.code == 1 and "declare `csv_quote: rfc`" in ran.err
     assert list(own_temporary_folder.iterdir()) == []
 
 

@@ -88,7 +88,11 @@ def test_a_mark_of_utf8_is_no_name_of_a_column_in_another_encoding(office: Offic
         ({"data/a.csv.gz": HEADER + ROWS}, {"source": "data/*.csv.gz"}, "no archive of its kind"),
         ({"data/x=1/a.csv": HEADER, "data/a.csv": HEADER}, {"source": "data/**/*.csv", "hive": True}, "column=value"),
         ({"data/ward=1/a.csv": HEADER}, {"source": "data/**/*.csv", "hive": True}, "called as a column of its files"),
-        ({"data/a.csv": HEADER}, {**CSV, "decimal_comma": True}, "attributes.decimal_comma: cannot be"),
+        (
+            {"data/a.csv": HEADER},
+            {**CSV, "decimal_comma": True, "csv_quote": "none"},
+            "attributes.decimal_comma: cannot be",
+        ),
         (
             {"data/a.csv": HEADER},
             {**CSV, "privacy_unit": ["patient", "patient"]},

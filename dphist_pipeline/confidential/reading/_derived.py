@@ -9,19 +9,22 @@ import duckdb
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
+    ARROW_DURATIONS,
     NUMBERS,
     TIMES,
     ColumnRefused,
     Source,
     SourceRefused,
     columns_of,
+    physical_type,
     plain_type,
 )
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.sources import SqlFile
 from dphist_pipeline.sql_files import identifier, literal
 
-READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
+# A query sees a length of time by Arrow as the whole number that it is stored as.
+READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, *ARROW_DURATIONS, "BOOLEAN", "UUID")
 
 
 def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: SqlFile, unit: tuple[str, ...]) -> Source:
@@ -42,7 +45,10 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
     described = columns_of(connection, file, problem, relation, source.parameters)
     types = {name: plain_type(kind) for name, kind in described.items()}
     _check_names(source, file, types)
-    return replace(source, types={**types, **_as_in_source(source, file, by_name, types)}, relation=relation)
+    unchanged = _unchanged(source, file, by_name, types)
+    kept = {name: source.types[column] for name, column in unchanged.items()}
+    by_server = {name: source.by_server[column] for name, column in unchanged.items() if column in source.by_server}
+    return replace(source, types={**types, **kept}, relation=relation, by_server=by_server)
 
 
 def _check_readable(source: Source, column: str, by_name: dict[str, str], written: str) -> None:
@@ -93,13 +99,22 @@ def _check_names(source: Source, file: SqlFile, types: dict[str, str]) -> None:
             raise SourceRefused(file, f"gives the column {twice[0]!r} twice; write `* EXCLUDE ({twice[0]})`")
 
 
-def _as_in_source(source: Source, file: SqlFile, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
-    """Types of columns that are passed on unchanged: as in the source, so that unsupported types stay unsupported."""
-    query = file.query
+def _unchanged(source: Source, file: SqlFile, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
+    """The columns that are passed on unchanged, and what the source calls them.
+
+    Their types are as in the source, so that unsupported types stay unsupported. Of a trusted query, which may compute
+    a column of the same name, only those of types that the engine does not know by themselves.
+    """
+    query, computed = file.query, {name.lower() for name in file.query.outputs}
     if query.trusted:
-        return {name: source.types[name] for name in types if source.types.get(name) not in (None, *READ_BY_QUERIES)}
-    starred = {name: source.types[name] for name in types if "*" in query.outputs and name in source.types}
-    return starred | {name: source.types[by_name[column.lower()]] for name, column in query.bare.items()}
+        return {
+            name: name
+            for name, kind in types.items()
+            if (declared := source.types.get(name)) is not None
+            and (declared not in READ_BY_QUERIES or declared != physical_type(declared) == kind)
+        }
+    starred = {name for name in types if "*" in query.outputs and name in source.types and name.lower() not in computed}
+    return {name: name for name in starred} | {name: by_name[column.lower()] for name, column in query.bare.items()}
 
 
 def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Source, dict[str, str]]:

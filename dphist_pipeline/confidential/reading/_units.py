@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading.source import NUMBERS, WHOLE_NUMBERS, Source
+from dphist_pipeline.confidential.reading.source import FLOATS, NUMBERS, WHOLE_NUMBERS, Source
 from dphist_pipeline.sql_files import identifier, literal
 
 UNITS = (*NUMBERS, "UUID")
@@ -75,7 +75,7 @@ def _digest(column: str, source: Source) -> str:
 def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
     name, kind = identifier(column), source.types[column]
     text = f"TRY_CAST({name} AS VARCHAR)"
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in FLOATS:
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
     if kind not in lengths.TEXT:
         return text

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -18,7 +18,13 @@ from dphist_pipeline.sql_files import identifier
 
 SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 WHOLE_NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
-NUMBERS = (*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL")
+# DuckDB has no type FLOAT16: it reads such a file as FLOAT, whose shortest text is another one.
+FLOATS = ("FLOAT16", "FLOAT", "DOUBLE")
+NUMBERS = (*WHOLE_NUMBERS, *FLOATS, "DECIMAL")
+# Lengths of time by Arrow, which DuckDB reads as whole numbers: ticks, of which a second has ten to this power.
+ARROW_UNITS = {"S": 0, "MS": 3, "US": 6, "NS": 9}
+ARROW_DURATIONS = tuple(f"DURATION_{unit}" for unit in ARROW_UNITS)
+DURATIONS = (*ARROW_DURATIONS, "INTERVAL")
 ZONED_TIMES = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NS", *ZONED_TIMES)
 # Served wherever a type is: text is parsed row by row, and a column without a type holds nothing but nulls.
@@ -72,6 +78,11 @@ def plain_type(kind: str) -> str:
     """
     head = kind.strip('"').partition("(")[0]
     return f"{head}[]" if kind.endswith("]") and not head.endswith("]") else head
+
+
+def physical_type(kind: str) -> str:
+    """The type as which DuckDB reads a column."""
+    return "FLOAT" if kind == "FLOAT16" else "BIGINT" if kind in ARROW_DURATIONS else kind
 
 
 def with_possible_times(types: Mapping[str, str], table: str) -> str:
@@ -135,6 +146,8 @@ class Source:
     relation: str  # SQL that yields the rows, with `parameters` bound
     parameters: Mapping[str, Any]  # what `relation` takes
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
+    # Of columns that a server gives as text, the type that they have there, as far as categories are compared by it.
+    by_server: Mapping[str, str] = field(default_factory=dict)
     replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:

@@ -1,0 +1,273 @@
+"""What a spec declares in decimal, as numbers of a column's type: edges of bins, and categories that are numbers.
+
+A float counts by its shortest decimal text that reads back as the same float: a 32-bit 36.6 is 36.6, though it is
+stored a little below. So an edge is moved to the float from which on that text lies at or above it, once, and no row is
+changed. Decimals and lengths of time are compared as the whole numbers that they are stored as.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.confidential.reading.source import (
+    ARROW_UNITS,
+    DURATIONS,
+    FLOATS,
+    WHOLE_NUMBERS,
+    physical_type,
+)
+from dphist_pipeline.domain import SECONDS, BandedAxis, BinnedAxis, ByText
+from dphist_pipeline.errors import first_of
+from dphist_pipeline.spec.mistakes import shown
+from dphist_pipeline.sql_files import identifier
+
+WIDTHS: dict[str, type[np.floating]] = {"FLOAT16": np.float16, "FLOAT": np.float32, "DOUBLE": np.float64}
+# Decimals of more digits share doubles; each of these is the nearest one to a double of its own.
+MOST_DIGITS = 15
+SECOND = 1_000_000  # microseconds, as which INTERVAL is read
+TICKS_A_SECOND = {"INTERVAL": SECOND, **{f"DURATION_{unit}": 10**power for unit, power in ARROW_UNITS.items()}}
+DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+# How categories write numbers: no zero before another digit, which is a code and no number.
+NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
+ANY_NUMBER = re.compile(r"[-+]?[0-9]{1,300}(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
+NO_FINITE = re.compile(r"nan|-?inf(?:inity)?", re.IGNORECASE | re.ASCII)
+MOST_SHOWN = 2
+
+
+@dataclass(frozen=True)
+class ExactEdges:
+    """Edges that are compared with values of a type other than DOUBLE: `edge <= value` for each edge below.
+
+    Attributes:
+        value: SQL of the value.
+        kind: DuckDB type of value and edges.
+        edges: as text, rising; None for one above all values of the type.
+    """
+
+    value: str
+    kind: str
+    edges: tuple[str | None, ...]
+
+
+def moved(axis: BinnedAxis, kind: str) -> BinnedAxis:
+    """The axis with edges for values of a floating type that are widened to doubles; itself for other types."""
+    if kind not in ("FLOAT16", "FLOAT"):
+        return axis
+    width, up = WIDTHS[kind], axis.closed == "left"
+    return replace(axis, edges=tuple(_moved_edge(edge, width, up) for edge in axis.edges))
+
+
+def _moved_edge(edge: float, width: type[np.floating], up: bool) -> float:
+    """The first float, going up or down, whose shortest text does not lie before an edge."""
+    with np.errstate(over="ignore"):
+        nearest = width(edge)
+    if not np.isfinite(nearest):
+        return edge  # beyond all finite floats
+    declared = Decimal(repr(edge))
+    if _shortest(nearest) == declared or (_shortest(nearest) > declared) == up:
+        return float(nearest)
+    beyond = np.nextafter(nearest, width(math.inf if up else -math.inf))
+    return float(beyond) if np.isfinite(beyond) else edge
+
+
+def _shortest(value: np.floating) -> Decimal:
+    return Decimal(np.format_float_scientific(value, unique=True))
+
+
+def exact_edges(axis: BinnedAxis, kind: str) -> ExactEdges | None:
+    """Edges for a type whose values doubles cannot tell apart; None for other types.
+
+    Args:
+        kind: DuckDB type, of a decimal with its parameters.
+    """
+    name = identifier(axis.column)
+    if kind in DURATIONS and axis.unit is not None:
+        bits = 127 if kind == "INTERVAL" else 63
+        edges = _whole_edges(axis, SECONDS[axis.unit] * TICKS_A_SECOND[kind], -(1 << bits), (1 << bits) - 1)
+        value, stored = (microseconds(name), "HUGEINT") if kind == "INTERVAL" else (name, "BIGINT")
+        return ExactEdges(value, stored, tuple(None if edge is None else str(edge) for edge in edges))
+    decimal = DECIMAL_TYPE.fullmatch(kind)
+    if decimal is None or int(decimal[1]) <= MOST_DIGITS:
+        return None
+    digits, scale = int(decimal[1]), int(decimal[2])
+    first = 1 - 10**digits
+    edges = _whole_edges(axis, 10**scale, first, -first)
+    return ExactEdges(name, kind, tuple(None if edge is None else _with_point(edge, scale) for edge in edges))
+
+
+def _whole_edges(axis: BinnedAxis, factor: Fraction | int, first: int, last: int) -> Iterator[int | None]:
+    """For each edge the smallest whole number from `first` to `last` that counts as above it, once divided again."""
+    for edge in axis.edges:
+        exact = Fraction(repr(edge)) * factor
+        whole = math.ceil(exact) if axis.closed == "left" else math.floor(exact) + 1
+        yield max(whole, first) if whole <= last else None
+
+
+def _with_point(whole: int, scale: int) -> str:
+    text = f"{abs(whole):0{scale + 1}}"
+    point = len(text) - scale
+    return f"{'-' * (whole < 0)}{text[:point]}.{text[point:]}"
+
+
+def microseconds(name: str) -> str:
+    """SQL of an INTERVAL in microseconds; null where it has months, which are of no fixed length."""
+    parts = {"day": 86_400 * SECOND, "hour": 3_600 * SECOND, "minute": 60 * SECOND, "microsecond": 1}
+    summed = " + ".join(f"CAST(datepart('{part}', {name}) AS HUGEINT) * {size}" for part, size in parts.items())
+    months = f"datepart('month', {name}) = 0 AND datepart('year', {name}) = 0"
+    return f"CASE WHEN {months} THEN {summed} END"
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The texts that are counted in a cell, as keys of one type that values are joined to.
+
+    Attributes:
+        kind: DuckDB type of the keys; VARCHAR where texts are compared.
+        places: by the text of a key the position that counts it.
+        refused: what to say of the first position that no value of the type can ever be counted in; or empty.
+    """
+
+    kind: str
+    places: dict[str, int]
+    refused: str = ""
+
+
+def keys_of(axis: ByText, kind: str) -> Keys:
+    """The keys of an axis of texts for a column of some type.
+
+    Args:
+        kind: DuckDB type, of a decimal with its parameters; NUMERIC for a decimal that a server gives as text.
+    """
+    texts = axis.texts
+    if kind in lengths.TEXT or kind == "NULL":
+        return Keys("VARCHAR", texts)
+    numbers = is_number(kind)
+    found: dict[str, tuple[str, int]] = {}
+    mends: dict[int, tuple[str, str]] = {}
+    possible, twice = set[int](), ""
+    for text, place in texts.items():
+        key, mend = _number_key(text, kind) if numbers else _other_key(text, kind)
+        if mend:
+            mends.setdefault(place, (text, mend))
+            continue
+        possible.add(place)
+        if key is None:
+            continue
+        _, counted = found.setdefault(key, (text, place))
+        if counted != place and not twice:
+            twice = _twice(axis, kind, counted, place)
+    impossible = [(place, *mend) for place, mend in mends.items() if place not in possible]
+    places = {key: place for key, (_, place) in found.items()}
+    key_kind = physical_type(kind) if numbers and kind != "NUMERIC" else "VARCHAR"
+    return Keys(key_kind, places, twice or _impossible(axis, kind, impossible))
+
+
+def is_number(kind: str) -> bool:
+    """Whether a column of a type holds numbers, with which categories are compared as numbers."""
+    return kind in (*WHOLE_NUMBERS, *FLOATS, "NUMERIC") or kind.startswith("DECIMAL")
+
+
+def _number_key(text: str, kind: str) -> tuple[str | None, str]:
+    """A category as the text of a key; none where no value of the type is it. Or the texts that would match."""
+    if NO_FINITE.fullmatch(text):
+        if kind in FLOATS:
+            return repr(float(text)), ""
+        sign = "-" if text.startswith("-") else ""
+        return ("NaN" if text.lower() == "nan" else f"{sign}Infinity") if kind == "NUMERIC" else None, ""
+    if not NUMBER.fullmatch(text):
+        meant = ANY_NUMBER.fullmatch(text.strip())
+        return None, shown(_plain(Decimal(meant[0]))) if meant else "numbers such as '1' or '2.5'"
+    number = Decimal(text)
+    if kind in FLOATS:
+        with np.errstate(over="ignore"):
+            nearest = WIDTHS[kind](text)
+        if not np.isfinite(nearest):
+            return None, ""
+        shortest = _shortest(nearest)
+        return (repr(float(nearest) + 0.0), "") if shortest == number else (None, shown(_plain(shortest)))
+    if kind in WHOLE_NUMBERS:
+        return (str(int(number)) if number == int(number) else None), ""
+    plain = _plain(number)
+    decimal = DECIMAL_TYPE.fullmatch(kind)
+    fits = decimal is None or len(plain.partition(".")[2]) <= int(decimal[2])
+    return plain if fits else None, ""
+
+
+def _plain(number: Decimal) -> str:
+    """All digits of a number, without an exponent and without zeros that do not count."""
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.removeprefix("-") if not number else text
+
+
+TRUTH = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1", "on"), "true"),
+    **dict.fromkeys(("false", "f", "no", "n", "0", "off"), "false"),
+}
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y%m%d")
+# As DuckDB writes a day: years before Christ, and those of five digits, too.
+A_DAY = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}(?: \(BC\))?|-?infinity", re.ASCII | re.IGNORECASE)
+
+
+def _other_key(text: str, kind: str) -> tuple[str | None, str]:
+    """A category as the text of a truth value, a day or a UUID; or the texts that would match."""
+    if kind == "BOOLEAN":
+        meant = TRUTH.get(text.strip().lower())
+        mend = shown(meant) if meant else "'true' or 'false'"
+        return (text, "") if text in ("true", "false") else (None, mend)
+    if kind == "UUID":
+        return (text, "") if UUID.fullmatch(text) else (None, _uuid(text.strip().lower().strip("{}")))
+    if kind == "DATE":
+        return (text, "") if A_DAY.fullmatch(text) else (None, _days(text.strip()))
+    return text, ""
+
+
+def _uuid(text: str) -> str:
+    return shown(text) if UUID.fullmatch(text) else "'123e4567-e89b-12d3-a456-426614174000', with its own digits"
+
+
+def _days(text: str) -> str:
+    """The days that a text may mean, as they would match."""
+    days = []
+    for form in DAYS:
+        try:
+            days.append(datetime.strptime(text, form).date().isoformat())
+        except ValueError:
+            continue
+    return " or ".join(map(shown, dict.fromkeys(days))) or "days such as '2026-09-14'"
+
+
+def _named(axis: ByText, place: int) -> str:
+    """A declared text of a position; accepted spellings are not shown, since they may come from a file."""
+    texts = axis.bands if isinstance(axis, BandedAxis) else {value: at for at, value in enumerate(axis.values)}
+    return shown(next(text for text, at in texts.items() if at == place))
+
+
+def _twice(axis: ByText, kind: str, one: int, other: int) -> str:
+    return f"has type {kind}, in which {_named(axis, one)} and {_named(axis, other)} are one number; keep one of them"
+
+
+def _impossible(axis: ByText, kind: str, impossible: list[tuple[int, str, str]]) -> str:
+    """Says of categories that no value of a type is ever read as them, with what would match."""
+    if not impossible:
+        return ""
+    own = {*(axis.bands if isinstance(axis, BandedAxis) else axis.values)}
+    pairs = [
+        f"{_named(axis, place)} (write {mend})" if text in own else _named(axis, place)
+        for place, text, mend in impossible
+    ]
+    nouns = "category" if len(pairs) == 1 else "categories"
+    return (
+        f"has type {kind}, no value of which is ever read as the {nouns} {first_of(pairs, MOST_SHOWN)}: such rows "
+        "would be counted as undeclared. Write the text that matches, or take the category out"
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -133,12 +134,15 @@ class Keys:
     Attributes:
         kind: DuckDB type of the keys; VARCHAR where texts are compared.
         places: by the text of a key the position that counts it.
-        refused: what to say of the first position that no value of the type can ever be counted in; or empty.
+        refused: why the axis is refused over a column of this type, or empty: a category that would match if it were
+            written otherwise, two that are one number, or none that a value can ever be.
+        never: categories that no value can ever be, while others can.
     """
 
     kind: str
     places: dict[str, int]
     refused: str = ""
+    never: tuple[str, ...] = ()
 
 
 def keys_of(axis: ByText, kind: str) -> Keys:
@@ -150,25 +154,36 @@ def keys_of(axis: ByText, kind: str) -> Keys:
     texts = axis.texts
     if kind in lengths.TEXT or kind == "NULL":
         return Keys("VARCHAR", texts)
-    numbers = is_number(kind)
-    found: dict[str, tuple[str, int]] = {}
-    mends: dict[int, tuple[str, str]] = {}
-    possible, twice = set[int](), ""
+    key_of = _number_key if is_number(kind) else _other_key
+    places, possible, mends, twice = dict[str, int](), set[int](), dict[int, str](), ""
     for text, place in texts.items():
-        key, mend = _number_key(text, kind) if numbers else _other_key(text, kind)
-        if mend:
-            mends.setdefault(place, (text, mend))
-            continue
-        possible.add(place)
-        if key is None:
-            continue
-        _, counted = found.setdefault(key, (text, place))
-        if counted != place and not twice:
-            twice = _twice(axis, kind, counted, place)
-    impossible = [(place, *mend) for place, mend in mends.items() if place not in possible]
-    places = {key: place for key, (_, place) in found.items()}
-    key_kind = physical_type(kind) if numbers and kind != "NUMERIC" else "VARCHAR"
-    return Keys(key_kind, places, twice or _impossible(axis, kind, impossible))
+        key, mend = key_of(text, kind)
+        if key is not None and places.setdefault(key, place) != place:
+            twice = f"{_named(axis, places[key])} and {_named(axis, place)} are one number; keep one of them"
+        if key is not None or mend is None:
+            possible.add(place)
+        elif mend:
+            mends.setdefault(place, mend)
+    missed = [
+        f"{_named(axis, place)} (write {mend})"
+        for place, mend in mends.items()
+        # Beside a category `true`, nobody means truth by a category `1`.
+        if place not in possible and not (kind == "BOOLEAN" and mend.strip("'") in places)
+    ]
+    never = tuple(_named(axis, place) for place in sorted({*texts.values()} - possible))
+    problem = twice
+    if missed:
+        problem = f"whose values never match {first_of(missed, MOST_SHOWN)}"
+    elif not possible:
+        problem = f"whose values are never {first_of(never, MOST_SHOWN)}; declare categories such as {_example(kind)}"
+    words = "in which" if twice and not missed else ""
+    refused = f"has type {kind}, {f'{words} {problem}'.strip()}" if problem else ""
+    return Keys(physical_type(kind) if is_number(kind) and kind != "NUMERIC" else "VARCHAR", places, refused, never)
+
+
+def _example(kind: str) -> str:
+    examples = {"BOOLEAN": "'true'", "DATE": "'2026-09-14'", "UUID": "'123e4567-e89b-12d3-a456-426614174000'"}
+    return examples.get(kind, "'1'")
 
 
 def is_number(kind: str) -> bool:
@@ -176,30 +191,33 @@ def is_number(kind: str) -> bool:
     return kind in (*WHOLE_NUMBERS, *FLOATS, "NUMERIC") or kind.startswith("DECIMAL")
 
 
-def _number_key(text: str, kind: str) -> tuple[str | None, str]:
-    """A category as the text of a key; none where no value of the type is it. Or the texts that would match."""
+def _number_key(text: str, kind: str) -> tuple[str | None, str | None]:
+    """A category as the text of a key, or the text that would match, empty if there is none.
+
+    Neither for a number that no value of the type is, though it is written as one: whether a column holds whole numbers
+    or floats, and how many digits decimals have, often follows from what a writer met.
+    """
     if NO_FINITE.fullmatch(text):
         if kind in FLOATS:
-            return repr(float(text)), ""
+            return repr(float(text)), None
         sign = "-" if text.startswith("-") else ""
-        return ("NaN" if text.lower() == "nan" else f"{sign}Infinity") if kind == "NUMERIC" else None, ""
+        return ("NaN" if text.lower() == "nan" else f"{sign}Infinity") if kind == "NUMERIC" else None, None
     if not NUMBER.fullmatch(text):
         meant = ANY_NUMBER.fullmatch(text.strip())
-        return None, shown(_plain(Decimal(meant[0]))) if meant else "numbers such as '1' or '2.5'"
+        return None, shown(_plain(Decimal(meant[0]))) if meant else ""
     number = Decimal(text)
     if kind in FLOATS:
         with np.errstate(over="ignore"):
             nearest = WIDTHS[kind](text)
-        if not np.isfinite(nearest):
-            return None, ""
         shortest = _shortest(nearest)
-        return (repr(float(nearest) + 0.0), "") if shortest == number else (None, shown(_plain(shortest)))
+        if not np.isfinite(nearest) or shortest == number:
+            return repr(float(nearest) + 0.0) if np.isfinite(nearest) else None, None
+        return None, shown(_plain(shortest))
     if kind in WHOLE_NUMBERS:
-        return (str(int(number)) if number == int(number) else None), ""
-    plain = _plain(number)
-    decimal = DECIMAL_TYPE.fullmatch(kind)
+        return str(int(number)) if number == int(number) else None, None
+    plain, decimal = _plain(number), DECIMAL_TYPE.fullmatch(kind)
     fits = decimal is None or len(plain.partition(".")[2]) <= int(decimal[2])
-    return plain if fits else None, ""
+    return plain if fits else None, None
 
 
 def _plain(number: Decimal) -> str:
@@ -214,60 +232,32 @@ TRUTH = {
     **dict.fromkeys(("false", "f", "no", "n", "0", "off"), "false"),
 }
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y%m%d")
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y")
 # As DuckDB writes a day: years before Christ, and those of five digits, too.
 A_DAY = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}(?: \(BC\))?|-?infinity", re.ASCII | re.IGNORECASE)
 
 
 def _other_key(text: str, kind: str) -> tuple[str | None, str]:
-    """A category as the text of a truth value, a day or a UUID; or the texts that would match."""
+    """A category as the text of a truth value, a day or a UUID; or the text that would match, empty without one."""
+    meant = text.strip().lower()
     if kind == "BOOLEAN":
-        meant = TRUTH.get(text.strip().lower())
-        mend = shown(meant) if meant else "'true' or 'false'"
-        return (text, "") if text in ("true", "false") else (None, mend)
+        return (text, "") if text in ("true", "false") else (None, shown(TRUTH[meant]) if meant in TRUTH else "")
     if kind == "UUID":
-        return (text, "") if UUID.fullmatch(text) else (None, _uuid(text.strip().lower().strip("{}")))
-    if kind == "DATE":
-        return (text, "") if A_DAY.fullmatch(text) else (None, _days(text.strip()))
-    return text, ""
-
-
-def _uuid(text: str) -> str:
-    return shown(text) if UUID.fullmatch(text) else "'123e4567-e89b-12d3-a456-426614174000', with its own digits"
+        meant = meant.strip("{}")
+        return (text, "") if UUID.fullmatch(text) else (None, shown(meant) if UUID.fullmatch(meant) else "")
+    return (text, "") if A_DAY.fullmatch(text) else (None, _days(meant))
 
 
 def _days(text: str) -> str:
     """The days that a text may mean, as they would match."""
     days = []
     for form in DAYS:
-        try:
+        with suppress(ValueError):
             days.append(datetime.strptime(text, form).date().isoformat())
-        except ValueError:
-            continue
-    return " or ".join(map(shown, dict.fromkeys(days))) or "days such as '2026-09-14'"
+    return " or ".join(map(shown, dict.fromkeys(days)))
 
 
 def _named(axis: ByText, place: int) -> str:
     """A declared text of a position; accepted spellings are not shown, since they may come from a file."""
     texts = axis.bands if isinstance(axis, BandedAxis) else {value: at for at, value in enumerate(axis.values)}
     return shown(next(text for text, at in texts.items() if at == place))
-
-
-def _twice(axis: ByText, kind: str, one: int, other: int) -> str:
-    return f"has type {kind}, in which {_named(axis, one)} and {_named(axis, other)} are one number; keep one of them"
-
-
-def _impossible(axis: ByText, kind: str, impossible: list[tuple[int, str, str]]) -> str:
-    """Says of categories that no value of a type is ever read as them, with what would match."""
-    if not impossible:
-        return ""
-    own = {*(axis.bands if isinstance(axis, BandedAxis) else axis.values)}
-    pairs = [
-        f"{_named(axis, place)} (write {mend})" if text in own else _named(axis, place)
-        for place, text, mend in impossible
-    ]
-    nouns = "category" if len(pairs) == 1 else "categories"
-    return (
-        f"has type {kind}, no value of which is ever read as the {nouns} {first_of(pairs, MOST_SHOWN)}: such rows "
-        "would be counted as undeclared. Write the text that matches, or take the category out"
-    )

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from dphist_pipeline.confidential.reading._declared_numbers import microseconds
+from dphist_pipeline.declared_numbers import microseconds
 from dphist_pipeline.sql_files import identifier
 
 if TYPE_CHECKING:

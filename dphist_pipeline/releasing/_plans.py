@@ -145,6 +145,7 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
         csv_encoding=records.csv_encoding,
         hive=records.hive,
         decimal_comma=records.decimal_comma,
+        thousands=records.thousands,
         folder=folder,
         query=query,
     )

@@ -16,8 +16,8 @@ from pyarrow import parquet
 
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading._declared_numbers import keys_of, moved
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+from dphist_pipeline.declared_numbers import keys_of, moved
 from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
 
 PLAIN = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double", "BOOLEAN": "boolean"}

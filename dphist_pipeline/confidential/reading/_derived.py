@@ -1,4 +1,4 @@
-"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with a decimal comma."""
+"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with other signs in it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import duckdb
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
-    ARROW_DURATIONS,
-    NUMBERS,
     TIMES,
     ColumnRefused,
     Source,
     SourceRefused,
     columns_of,
-    physical_type,
     plain_type,
 )
+from dphist_pipeline.declared_numbers import ARROW_DURATIONS, NUMBERS, physical_type
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.sources import SqlFile
 from dphist_pipeline.sql_files import identifier, literal
 
+BLANKS = " \u00a0\u202f"  # that stand between thousands
 # A query sees a length of time by Arrow as the whole number that it is stored as.
 READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, *ARROW_DURATIONS, "BOOLEAN", "UUID")
 
@@ -117,28 +116,43 @@ def _unchanged(source: Source, file: SqlFile, by_name: dict[str, str], types: di
     return {name: name for name in starred} | {name: by_name[column.lower()] for name, column in query.bare.items()}
 
 
-def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Source, dict[str, str]]:
-    """The source with a column of numbers for each of `columns` that is text with decimal commas.
+def with_plain_numbers(
+    source: Source, columns: tuple[str, ...], decimal_comma: bool, thousands: str | None
+) -> tuple[Source, dict[str, str]]:
+    """The source with a column of numbers for each of `columns` that is text with other signs than a decimal point.
 
-    A text with a point is no number then, since nobody knows what the point parts.
+    With decimal commas a text with a point is no number, unless points stand between thousands: nobody knows what it
+    parts. A sign between thousands stands before every three digits, else the text is no number.
 
     Args:
-        columns: those that are read as numbers; empty where the spec declares no decimal commas.
+        columns: those that are read as numbers.
 
     Returns:
         The source, and under which name each of those columns has its numbers.
     """
     texts = [column for column in dict.fromkeys(columns) if source.types[column] in lengths.TEXT]
-    if not texts:
+    if not texts or not (decimal_comma or thousands):
         return source, {}
     taken = {name.lower() for name in source.types}
     fresh = (name for number in range(len(taken) + len(texts)) if (name := f"number_{number}") not in taken)
     names = dict(zip(texts, fresh, strict=False))
     numbers = ", ".join(
-        f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS {identifier(name)}"
-        for column, name in names.items()
-        for text in [lengths.value_of(column, "VARCHAR")]
+        f"{_with_point(column, decimal_comma, thousands)} AS {identifier(name)}" for column, name in names.items()
     )
     types = {**source.types, **dict.fromkeys(names.values(), "VARCHAR")}
     relation = f"SELECT *, {numbers} FROM ({source.relation})"
     return replace(source, types=types, relation=relation), names
+
+
+def _with_point(column: str, decimal_comma: bool, thousands: str | None) -> str:
+    """SQL of a text number without signs between thousands and with a decimal point; null for other texts."""
+    text = lengths.value_of(column, "VARCHAR")
+    if thousands:
+        signs, mark = BLANKS if thousands == " " else thousands, "," if decimal_comma else "."
+        text = f"trim({text})"
+        grouped = rf"[-+]?[0-9]{{1,3}}(?:[{signs}][0-9]{{3}})+(?:[{mark}][0-9]*)?"
+        plain = (
+            f"CASE WHEN regexp_full_match({text}, {literal(grouped)}) THEN translate({text}, {literal(signs)}, '') END"
+        )
+        text = f"CASE WHEN {text} = translate({text}, {literal(signs)}, '') THEN {text} ELSE {plain} END"
+    return f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END" if decimal_comma else text

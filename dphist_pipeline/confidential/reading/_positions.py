@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.confidential.reading import _declared_numbers as declared_numbers
+from dphist_pipeline import declared_numbers
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading._declared_numbers import ExactEdges
+from dphist_pipeline.declared_numbers import ExactEdges
 from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.sql_files import identifier, literal, statement
 from dphist_pipeline.tidying import tidied_sql

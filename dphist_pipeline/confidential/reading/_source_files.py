@@ -25,7 +25,6 @@ import pyarrow as pa
 from dphist_pipeline import csv_text
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.source import (
-    WHOLE_NUMBERS,
     Source,
     SourceRefused,
     asked,
@@ -35,6 +34,7 @@ from dphist_pipeline.confidential.reading.source import (
     with_possible_times,
     without_values,
 )
+from dphist_pipeline.declared_numbers import WHOLE_NUMBERS
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import literal
 

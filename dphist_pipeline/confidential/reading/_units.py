@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading.source import FLOATS, NUMBERS, WHOLE_NUMBERS, Source
+from dphist_pipeline.confidential.reading.source import (
+    Source,
+)
+from dphist_pipeline.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS
 from dphist_pipeline.sql_files import identifier, literal
 
 UNITS = (*NUMBERS, "UUID")

@@ -21,8 +21,7 @@ from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
-from dphist_pipeline.confidential.reading._declared_numbers import keys_of
-from dphist_pipeline.confidential.reading._derived import select_rows, with_decimal_points
+from dphist_pipeline.confidential.reading._derived import select_rows, with_plain_numbers
 from dphist_pipeline.confidential.reading._positions import (
     MARKS,
     UNDECLARED,
@@ -35,8 +34,6 @@ from dphist_pipeline.confidential.reading._source_files import find_files, open_
 from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
-    DURATIONS,
-    NUMBERS,
     TIMES,
     ZONED_TIMES,
     ColumnRefused,
@@ -48,6 +45,7 @@ from dphist_pipeline.confidential.reading.source import (
     with_enough_memory,
     withheld,
 )
+from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
 from dphist_pipeline.sql_files import literal, statement
 
@@ -155,7 +153,7 @@ def prepared(
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     _check_types(plan, source)
     as_numbers = tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
-    source, numbers = with_decimal_points(source, as_numbers if source_plan.decimal_comma else ())
+    source, numbers = with_plain_numbers(source, as_numbers, source_plan.decimal_comma, source_plan.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""))

@@ -16,15 +16,6 @@ import duckdb
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.sql_files import identifier
 
-SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-WHOLE_NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
-# DuckDB has no type FLOAT16: it reads such a file as FLOAT, whose shortest text is another one.
-FLOATS = ("FLOAT16", "FLOAT", "DOUBLE")
-NUMBERS = (*WHOLE_NUMBERS, *FLOATS, "DECIMAL")
-# Lengths of time by Arrow, which DuckDB reads as whole numbers: ticks, of which a second has ten to this power.
-ARROW_UNITS = {"S": 0, "MS": 3, "US": 6, "NS": 9}
-ARROW_DURATIONS = tuple(f"DURATION_{unit}" for unit in ARROW_UNITS)
-DURATIONS = (*ARROW_DURATIONS, "INTERVAL")
 ZONED_TIMES = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NS", *ZONED_TIMES)
 # Served wherever a type is: text is parsed row by row, and a column without a type holds nothing but nulls.
@@ -78,11 +69,6 @@ def plain_type(kind: str) -> str:
     """
     head = kind.strip('"').partition("(")[0]
     return f"{head}[]" if kind.endswith("]") and not head.endswith("]") else head
-
-
-def physical_type(kind: str) -> str:
-    """The type as which DuckDB reads a column."""
-    return "FLOAT" if kind == "FLOAT16" else "BIGINT" if kind in ARROW_DURATIONS else kind
 
 
 def with_possible_times(types: Mapping[str, str], table: str) -> str:

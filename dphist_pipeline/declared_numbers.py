@@ -18,18 +18,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading.source import (
-    ARROW_UNITS,
-    DURATIONS,
-    FLOATS,
-    WHOLE_NUMBERS,
-    physical_type,
-)
 from dphist_pipeline.domain import SECONDS, BandedAxis, BinnedAxis, ByText
 from dphist_pipeline.errors import first_of
-from dphist_pipeline.spec.mistakes import shown
 from dphist_pipeline.sql_files import identifier
+
+SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+WHOLE_NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
+# DuckDB has no type FLOAT16: it reads such a file as FLOAT, whose shortest text is another one.
+FLOATS = ("FLOAT16", "FLOAT", "DOUBLE")
+NUMBERS = (*WHOLE_NUMBERS, *FLOATS, "DECIMAL")
+# Lengths of time by Arrow, which DuckDB reads as whole numbers: ticks, of which a second has ten to this power.
+ARROW_UNITS = {"S": 0, "MS": 3, "US": 6, "NS": 9}
+ARROW_DURATIONS = tuple(f"DURATION_{unit}" for unit in ARROW_UNITS)
+DURATIONS = (*ARROW_DURATIONS, "INTERVAL")
+TEXT = ("VARCHAR", "ENUM")
 
 WIDTHS: dict[str, type[np.floating]] = {"FLOAT16": np.float16, "FLOAT": np.float32, "DOUBLE": np.float64}
 # Decimals of more digits share doubles; each of these is the nearest one to a double of its own.
@@ -42,6 +44,11 @@ NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[
 ANY_NUMBER = re.compile(r"[-+]?[0-9]{1,300}(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 NO_FINITE = re.compile(r"nan|-?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 MOST_SHOWN = 2
+
+
+def physical_type(kind: str) -> str:
+    """The type as which DuckDB reads a column."""
+    return "FLOAT" if kind == "FLOAT16" else "BIGINT" if kind in ARROW_DURATIONS else kind
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,7 @@ def keys_of(axis: ByText, kind: str) -> Keys:
         kind: DuckDB type, of a decimal with its parameters; NUMERIC for a decimal that a server gives as text.
     """
     texts = axis.texts
-    if kind in lengths.TEXT or kind == "NULL":
+    if kind in TEXT or kind == "NULL":
         return Keys("VARCHAR", texts)
     key_of = _number_key if is_number(kind) else _other_key
     places, possible, mends, twice = dict[str, int](), set[int](), dict[int, str](), ""
@@ -204,7 +211,7 @@ def _number_key(text: str, kind: str) -> tuple[str | None, str | None]:
         return ("NaN" if text.lower() == "nan" else f"{sign}Infinity") if kind == "NUMERIC" else None, None
     if not NUMBER.fullmatch(text):
         meant = ANY_NUMBER.fullmatch(text.strip())
-        return None, shown(_plain(Decimal(meant[0]))) if meant else ""
+        return None, repr(_plain(Decimal(meant[0]))) if meant else ""
     number = Decimal(text)
     if kind in FLOATS:
         with np.errstate(over="ignore"):
@@ -212,7 +219,7 @@ def _number_key(text: str, kind: str) -> tuple[str | None, str | None]:
         shortest = _shortest(nearest)
         if not np.isfinite(nearest) or shortest == number:
             return repr(float(nearest) + 0.0) if np.isfinite(nearest) else None, None
-        return None, shown(_plain(shortest))
+        return None, repr(_plain(shortest))
     if kind in WHOLE_NUMBERS:
         return str(int(number)) if number == int(number) else None, None
     plain, decimal = _plain(number), DECIMAL_TYPE.fullmatch(kind)
@@ -241,10 +248,10 @@ def _other_key(text: str, kind: str) -> tuple[str | None, str]:
     """A category as the text of a truth value, a day or a UUID; or the text that would match, empty without one."""
     meant = text.strip().lower()
     if kind == "BOOLEAN":
-        return (text, "") if text in ("true", "false") else (None, shown(TRUTH[meant]) if meant in TRUTH else "")
+        return (text, "") if text in ("true", "false") else (None, repr(TRUTH[meant]) if meant in TRUTH else "")
     if kind == "UUID":
         meant = meant.strip("{}")
-        return (text, "") if UUID.fullmatch(text) else (None, shown(meant) if UUID.fullmatch(meant) else "")
+        return (text, "") if UUID.fullmatch(text) else (None, repr(meant) if UUID.fullmatch(meant) else "")
     return (text, "") if A_DAY.fullmatch(text) else (None, _days(meant))
 
 
@@ -254,10 +261,10 @@ def _days(text: str) -> str:
     for form in DAYS:
         with suppress(ValueError):
             days.append(datetime.strptime(text, form).date().isoformat())
-    return " or ".join(map(shown, dict.fromkeys(days)))
+    return " or ".join(map(repr, dict.fromkeys(days)))
 
 
 def _named(axis: ByText, place: int) -> str:
     """A declared text of a position; accepted spellings are not shown, since they may come from a file."""
     texts = axis.bands if isinstance(axis, BandedAxis) else {value: at for at, value in enumerate(axis.values)}
-    return shown(next(text for text, at in texts.items() if at == place))
+    return repr(next(text for text, at in texts.items() if at == place))

@@ -193,6 +193,18 @@ def _example(kind: str) -> str:
     return examples.get(kind, "'1'")
 
 
+def with_plain_texts(axis: ByText) -> ByText:
+    """An axis that also counts a number that is written otherwise than a category: 1 as 1.0, unless it is declared."""
+    declared = axis.bands if isinstance(axis, BandedAxis) else {**dict.fromkeys(axis.values), **axis.spellings}
+    plain = {plain_number(Decimal(text)): text for text in declared if NUMBER.fullmatch(text)}
+    plain = {text: of for text, of in plain.items() if text not in axis.texts}
+    if isinstance(axis, BandedAxis):
+        return replace(axis, bands={**axis.bands, **{text: axis.bands[of] for text, of in plain.items()}})
+    return replace(
+        axis, spellings={**axis.spellings, **{text: axis.spellings.get(of, of) for text, of in plain.items()}}
+    )
+
+
 def is_number(kind: str) -> bool:
     """Whether a column of a type holds numbers, with which categories are compared as numbers."""
     return kind in (*WHOLE_NUMBERS, *FLOATS, "NUMERIC") or kind.startswith("DECIMAL")
@@ -211,7 +223,7 @@ def _number_key(text: str, kind: str) -> tuple[str | None, str | None]:
         return ("NaN" if text.lower() == "nan" else f"{sign}Infinity") if kind == "NUMERIC" else None, None
     if not NUMBER.fullmatch(text):
         meant = ANY_NUMBER.fullmatch(text.strip())
-        return None, repr(_plain(Decimal(meant[0]))) if meant else ""
+        return None, repr(plain_number(Decimal(meant[0]))) if meant else ""
     number = Decimal(text)
     if kind in FLOATS:
         with np.errstate(over="ignore"):
@@ -219,16 +231,18 @@ def _number_key(text: str, kind: str) -> tuple[str | None, str | None]:
         shortest = _shortest(nearest)
         if not np.isfinite(nearest) or shortest == number:
             return repr(float(nearest) + 0.0) if np.isfinite(nearest) else None, None
-        return None, repr(_plain(shortest))
+        return None, repr(plain_number(shortest))
     if kind in WHOLE_NUMBERS:
         return str(int(number)) if number == int(number) else None, None
-    plain, decimal = _plain(number), DECIMAL_TYPE.fullmatch(kind)
+    plain, decimal = plain_number(number), DECIMAL_TYPE.fullmatch(kind)
     fits = decimal is None or len(plain.partition(".")[2]) <= int(decimal[2])
     return plain if fits else None, None
 
 
-def _plain(number: Decimal) -> str:
+def plain_number(number: Decimal) -> str:
     """All digits of a number, without an exponent and without zeros that do not count."""
+    if not number.is_finite():
+        return str(number)
     text = f"{number:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return text.removeprefix("-") if not number else text

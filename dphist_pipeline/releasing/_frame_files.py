@@ -7,8 +7,9 @@ are, for the reading to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from dphist_pipeline.declared_numbers import microseconds
+from dphist_pipeline.declared_numbers import microseconds, plain_number
 from dphist_pipeline.sql_files import identifier
 
 if TYPE_CHECKING:
@@ -43,15 +44,19 @@ class OpenFrame:
     """A data frame whose rows nobody has asked for yet.
 
     `names`: of its columns; the engine may look at a plan for that, and computes no row. `write`: into a new Parquet
-    file.
+    file. `objects`: the columns of objects, which are written as text, numbers among them.
     """
 
     names: Callable[[], Sequence[object]]
     write: Callable[[Names, Path], None]
+    objects: Callable[[], Collection[object]] = tuple
 
 
-def open_frame(frame: Any) -> OpenFrame | None:
-    """Opens a data frame of Polars or pandas, a DuckDB relation, or what Narwhals knows or gives Arrow; else None."""
+def open_frame(frame: Any, categories: Collection[str] = ()) -> OpenFrame | None:
+    """Opens a data frame of Polars or pandas, a DuckDB relation, or what Narwhals knows or gives Arrow; else None.
+
+    `categories` are columns whose values are compared with categories.
+    """
     import narwhals as nw
     from narwhals import dependencies as known
 
@@ -61,10 +66,10 @@ def open_frame(frame: Any) -> OpenFrame | None:
     if known.is_duckdb_relation(native):
         return _of_relation(native)
     if known.is_pandas_dataframe(native):
-        return _of_pandas(native)
+        return _of_pandas(native, categories)
     opened = nw.from_native(native, pass_through=True)
     if known.is_pandas_like_dataframe(native):
-        return _of_pandas(opened.to_pandas())
+        return _of_pandas(opened.to_pandas(), categories)
     if isinstance(opened, nw.LazyFrame):
         return _of_lazy(opened)
     if not hasattr(native, "__arrow_c_stream__"):
@@ -122,22 +127,29 @@ def _of_lazy(frame: Any) -> OpenFrame:
     return OpenFrame(lambda: frame.collect_schema().names(), write)
 
 
-def _of_pandas(frame: pd.DataFrame) -> OpenFrame:
+def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:
     def write(names: Names, file: Path) -> None:
-        columns = [_from_pandas(frame[name]) for name in names]
+        columns = [_from_pandas(frame[name], name in categories) for name in names]
         _write(pa.Table.from_arrays(columns, list(names)).to_reader(BATCH_ROWS), names, file)
 
-    return OpenFrame(lambda: list(frame.columns), write)
+    return OpenFrame(lambda: list(frame.columns), write, lambda: {name for name in frame if _of_objects(frame[name])})
 
 
-def _from_pandas(column: pd.Series[Any]) -> pa.Array | pa.ChunkedArray:
+def _of_objects(column: Any) -> bool:
+    """Whether a column of pandas holds objects; several columns of one name hold none."""
+    return getattr(column, "dtype", "") == object or getattr(getattr(column, "dtype", ""), "storage", "") == "python"
+
+
+def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.ChunkedArray:
     """A column as Arrow, of a kind that rows of other people do not change.
 
     pandas makes whole numbers floats, and truth values objects, as soon as one is missing. Categories are compared with
-    both kinds of numbers alike, and every object is written as its own text.
+    both kinds of numbers alike, and every object is written as its own text; a decimal that is compared with categories
+    as text that says the number alone.
     """
-    if column.dtype == object or getattr(column.dtype, "storage", "") == "python":
-        return pa.array([_text(value) for value in column], pa.large_string())
+    if _of_objects(column):
+        numbers = (plain_number(value) if category and isinstance(value, Decimal) else value for value in column)
+        return pa.array([_text(value) for value in numbers], pa.large_string())
     return pa.array(column, from_pandas=True)
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.declared_numbers import with_plain_texts
+from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
@@ -114,7 +115,7 @@ def count_cube(
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     fields = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
     spec = CubeSpec.checked(domain, {**fields, "unit_normalise": unit_normalise}, "count_cube")
-    opened = _opened("frame", frame)
+    opened = _opened("frame", frame, spec.grid)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
     plan = CountingPlan(
@@ -151,7 +152,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     if frame is None:
         yield plan
         return
-    records = _opened(source, frame)
+    records = _opened(source, frame, plan.domain)
     if records is None:
         raise SourceRefused(source, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
@@ -160,10 +161,11 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         (folder / FILE).unlink(missing_ok=True)
 
 
-def _opened(where: str, frame: Frame) -> OpenFrame | None:
+def _opened(where: str, frame: Frame, grid: Domain) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
-    return _withheld(where, lambda: open_frame(frame))
+    categories = {axis.column for axis in grid.axes if isinstance(axis, ByText)}
+    return _withheld(where, lambda: open_frame(frame, categories))
 
 
 def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
@@ -176,7 +178,13 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
         if names.count(name) > 1:
             raise ColumnRefused(name, "is in the frame twice. Rename one")
     _withheld(where, lambda: opened.write(names if needed is None else needed, file))
-    return replace(plan, source=replace(plan.source, format="parquet", pattern=glob.escape(str(file))))
+    objects = _withheld(where, opened.objects)
+    axes = (
+        with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
+        for axis in plan.domain.axes
+    )
+    source = replace(plan.source, format="parquet", pattern=glob.escape(str(file)))
+    return replace(plan, source=source, domain=Domain(tuple(axes)))
 
 
 def _columns(plan: CountingPlan) -> tuple[str, ...] | None:

@@ -35,6 +35,7 @@ A_DAY = 86_400_000_000  # microseconds
 MOST_DAYS = LARGEST_TIME // A_DAY - LARGEST_TIME // 1_000 // A_DAY - 1  # beside all nanoseconds that an interval has
 # Below this, every whole number has a float of its own.
 WHOLE_FLOATS = 1 << 53
+LARGEST_DECIMAL = 100  # digits of a decimal object that is compared as a number
 # DuckDB hands these over as decimals of 38 digits, which hold fewer numbers.
 WIDE = ("HUGEINT", "UHUGEINT")
 
@@ -132,12 +133,14 @@ def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:
         columns = [_from_pandas(frame[name], name in categories) for name in names]
         _write(pa.Table.from_arrays(columns, list(names)).to_reader(BATCH_ROWS), names, file)
 
-    return OpenFrame(lambda: list(frame.columns), write, lambda: {name for name in frame if _of_objects(frame[name])})
+    def objects() -> set[object]:
+        return {name for name, kind in frame.dtypes.items() if _is_of_objects(kind)}
+
+    return OpenFrame(lambda: list(frame.columns), write, objects)
 
 
-def _of_objects(column: Any) -> bool:
-    """Whether a column of pandas holds objects; several columns of one name hold none."""
-    return getattr(column, "dtype", "") == object or getattr(getattr(column, "dtype", ""), "storage", "") == "python"
+def _is_of_objects(kind: Any) -> bool:
+    return str(kind) == "object" or getattr(kind, "storage", "") == "python"
 
 
 def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.ChunkedArray:
@@ -147,17 +150,18 @@ def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.Chunke
     both kinds of numbers alike, and every object is written as its own text; a decimal that is compared with categories
     as text that says the number alone.
     """
-    if _of_objects(column):
-        numbers = (plain_number(value) if category and isinstance(value, Decimal) else value for value in column)
-        return pa.array([_text(value) for value in numbers], pa.large_string())
+    if _is_of_objects(column.dtype):
+        return pa.array([_text(value, category) for value in column], pa.large_string())
     return pa.array(column, from_pandas=True)
 
 
-def _text(value: object) -> bytes | None:
+def _text(value: object, category: bool = False) -> bytes | None:
     """An object of a pandas column as text; what is no Unicode becomes `?`, as undecodable bytes of files do."""
     try:
         if value is None or value != value:
             return None
+        if category and isinstance(value, Decimal) and abs(value.adjusted()) < LARGEST_DECIMAL:
+            return plain_number(value).encode()
         if type(value).__name__ in ("bool", "bool_"):
             return b"true" if value else b"false"
         if isinstance(value, bytes):

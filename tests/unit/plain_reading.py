@@ -82,8 +82,8 @@ NUMBERS: dict[str, Kind] = {
 
 
 def _length(unit: str, a_second: int) -> Kind:
-    """A length of time, which means days; DuckDB knows microseconds, so there are no values between them."""
-    coarse = min(a_second, 10**6)
+    """A length of time, which means days; DuckDB writes milliseconds to Parquet, so there are no values between."""
+    coarse = min(a_second, 10**3)
     values = _ticks(coarse).map(lambda ticks: ticks * (a_second // coarse))
     return Kind(pa.duration(unit), values, lambda ticks: Fraction(ticks, 86_400 * a_second))
 

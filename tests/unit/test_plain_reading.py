@@ -5,13 +5,14 @@ See `plain_reading` for kinds of columns and for sources, to which others may ad
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
 import plain_reading as plain
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from one_engine import one_engine
 
@@ -32,6 +33,13 @@ def columns(kinds: dict[str, plain.Kind]) -> st.SearchStrategy[tuple[plain.Kind,
     return st.sampled_from(sorted(kinds)).flatmap(of_kind)
 
 
+def outcome_of(source: str, kind: plain.Kind, values: list[Any], axis: plain.Axis) -> plain.Outcome:
+    assume(not ("duckdb" in source or source == "database") or kind.type != pa.float16())  # which DuckDB takes by file
+    # An engine that serves many readings keeps the database that one of them attached.
+    with nullcontext() if source == "database" else one_engine():
+        return plain.SOURCES[source](table(kind, values), axis)
+
+
 def meant(kind: plain.Kind, values: list[Any]) -> list[plain.Number | None]:
     return [None if value is None else kind.means(value) for value in values]
 
@@ -42,8 +50,7 @@ def meant(kind: plain.Kind, values: list[Any]) -> list[plain.Number | None]:
 @given(column=columns(plain.NUMBERS), axis=plain.binned_axes())
 def test_a_number_lies_in_the_bin_that_its_shortest_decimal_text_names(source: str, column: Any, axis: plain.Axis):
     kind, values = column
-    with one_engine():
-        outcome = plain.SOURCES[source](table(kind, values), axis)
+    outcome = outcome_of(source, kind, values, axis)
     assert outcome == plain.binned(axis, meant(kind, values))
 
 
@@ -53,9 +60,8 @@ def test_a_number_lies_in_the_bin_that_its_shortest_decimal_text_names(source: s
 @given(column=columns(plain.LENGTHS), axis=plain.binned_axes(unit="days"))
 def test_a_length_of_time_counts_in_the_declared_unit(source: str, column: Any, axis: plain.Axis):
     kind, values = column
-    with one_engine():
-        outcome = plain.SOURCES[source](table(kind, values), axis)
-        without = plain.SOURCES[source](table(kind, values), {key: axis[key] for key in axis if key != "unit"})
+    outcome = outcome_of(source, kind, values, axis)
+    without = outcome_of(source, kind, values, {key: axis[key] for key in axis if key != "unit"})
     assert outcome == plain.binned(axis, meant(kind, values))
     assert isinstance(without, str) and "write `unit: days`" in without
 
@@ -70,8 +76,7 @@ def test_a_length_of_time_counts_in_the_declared_unit(source: str, column: Any, 
 def test_categories_that_are_numbers_match_numbers_of_every_type(source: str, column: Any, codes: list[str]):
     kind, values = column
     axis = {"column": "value", "values": codes, "other": True}
-    with one_engine():
-        outcome = plain.SOURCES[source](table(kind, values), axis)
+    outcome = outcome_of(source, kind, values, axis)
     if len({Decimal(code) for code in codes}) == len(codes):
         assert outcome == plain.categories(codes, meant(kind, values))
     elif "pandas frame" not in source or not pa.types.is_decimal(kind.type):  # whose decimals are objects

@@ -78,12 +78,12 @@ def _moved_edge(edge: float, width: type[np.floating], up: bool) -> float:
     """The first float, going up or down, whose shortest text does not lie before an edge."""
     with np.errstate(over="ignore"):
         nearest = width(edge)
+        beyond = np.nextafter(nearest, width(math.inf if up else -math.inf))
     if not np.isfinite(nearest):
         return edge  # beyond all finite floats
     declared = Decimal(repr(edge))
     if _shortest(nearest) == declared or (_shortest(nearest) > declared) == up:
         return float(nearest)
-    beyond = np.nextafter(nearest, width(math.inf if up else -math.inf))
     return float(beyond) if np.isfinite(beyond) else edge
 
 

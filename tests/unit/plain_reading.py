@@ -136,7 +136,7 @@ def categories(values: Sequence[str], numbers: Sequence[Number | None]) -> list[
     return cube
 
 
-def _counted(folder: Path, axis: Axis, frame: Any = None, **fields: Any) -> Outcome:
+def counted(folder: Path, axis: Axis, frame: Any = None, **fields: Any) -> Outcome:
     declared = spec(folder, axes=[axis], privacy_unit="row", max_rows_per_unit=1, **fields)
     run = folder / "run"
     run.mkdir()
@@ -151,7 +151,7 @@ def _file(write: Callable[[pa.Table, Path], object]) -> Callable[[pa.Table, Axis
     def count(table: pa.Table, axis: Axis) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
             write(table, Path(folder) / "rows.parquet")
-            return _counted(Path(folder), axis)
+            return counted(Path(folder), axis)
 
     return count
 
@@ -159,7 +159,7 @@ def _file(write: Callable[[pa.Table, Path], object]) -> Callable[[pa.Table, Axis
 def _frame(make: Callable[[pa.Table], object]) -> Callable[[pa.Table, Axis], Outcome]:
     def count(table: pa.Table, axis: Axis) -> Outcome:
         with tempfile.TemporaryDirectory() as folder:
-            return _counted(Path(folder), axis, make(table), source="frame:rows")
+            return counted(Path(folder), axis, make(table), source="frame:rows")
 
     return count
 
@@ -168,7 +168,7 @@ def _database(table: pa.Table, axis: Axis) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         with duckdb.connect(str(Path(folder) / "rows.duckdb")) as connection:
             connection.from_arrow(table).create("rows")
-        return _counted(Path(folder), axis, source="rows.duckdb", source_table="rows")
+        return counted(Path(folder), axis, source="rows.duckdb", source_table="rows")
 
 
 def _duckdb_file(table: pa.Table, file: Path) -> None:
@@ -196,4 +196,4 @@ def csv(texts: Sequence[str], axis: Axis, **fields: Any) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         lines = "\n".join(["value;last", *(f"{text};" for text in texts), ""])
         (Path(folder) / "rows.csv").write_text(lines, "utf-8")
-        return _counted(Path(folder), axis, source="rows.csv", csv_delimiter=";", **fields)
+        return counted(Path(folder), axis, source="rows.csv", csv_delimiter=";", **fields)

@@ -84,7 +84,8 @@ def _moved_edge(edge: float, width: type[np.floating], up: bool) -> float:
     declared = Decimal(repr(edge))
     if _shortest(nearest) == declared or (_shortest(nearest) > declared) == up:
         return float(nearest)
-    return float(beyond) if np.isfinite(beyond) else edge
+    # Beside the largest float there is only infinity; a double between them parts the two.
+    return float(beyond) if np.isfinite(beyond) else math.nextafter(float(nearest), float(beyond))
 
 
 def _shortest(value: np.floating) -> Decimal:

@@ -44,6 +44,8 @@ NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[
 ANY_NUMBER = re.compile(r"[-+]?[0-9]{1,300}(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 NO_FINITE = re.compile(r"nan|-?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 MOST_SHOWN = 2
+EXAMPLE = "'1'"
+EXAMPLES = {"BOOLEAN": "'true'", "DATE": "'2026-09-14'", "UUID": "'123e4567-e89b-12d3-a456-426614174000'"}
 
 
 def physical_type(kind: str) -> str:
@@ -162,12 +164,17 @@ def keys_of(axis: ByText, kind: str) -> Keys:
     texts = axis.texts
     if kind in TEXT or kind == "NULL":
         return Keys("VARCHAR", texts)
-    key_of = _number_key if is_number(kind) else _other_key
-    places, possible, mends, twice = dict[str, int](), set[int](), dict[int, str](), ""
+    numbers = is_number(kind)
+    key_of = _number_key if numbers else _other_key
+    places, possible, mends = dict[str, int](), set[int](), dict[int, str]()
+    same, twice = dict[str, int](), ""
     for text, place in texts.items():
+        number = _number_of(text) if numbers else text
+        if same.setdefault(number, place) != place:
+            twice = f"{_named(axis, same[number])} and {_named(axis, place)} are one number; keep one of them"
         key, mend = key_of(text, kind)
-        if key is not None and places.setdefault(key, place) != place:
-            twice = f"{_named(axis, places[key])} and {_named(axis, place)} are one number; keep one of them"
+        if key is not None:
+            places[key] = place
         if key is not None or mend is None:
             possible.add(place)
         elif mend:
@@ -179,19 +186,22 @@ def keys_of(axis: ByText, kind: str) -> Keys:
         if place not in possible and not (kind == "BOOLEAN" and mend.strip("'") in places)
     ]
     never = tuple(_named(axis, place) for place in sorted({*texts.values()} - possible))
-    problem = twice
+    problem = ""
     if missed:
-        problem = f"whose values never match {first_of(missed, MOST_SHOWN)}"
+        problem = f"has type {kind}, whose values never match {first_of(missed, MOST_SHOWN)}"
+    elif twice:
+        problem = f"has type {kind}, in which {twice}"
     elif not possible:
-        problem = f"whose values are never {first_of(never, MOST_SHOWN)}; declare categories such as {_example(kind)}"
-    words = "in which" if twice and not missed else ""
-    refused = f"has type {kind}, {f'{words} {problem}'.strip()}" if problem else ""
-    return Keys(physical_type(kind) if is_number(kind) and kind != "NUMERIC" else "VARCHAR", places, refused, never)
+        examples = f"declare categories such as {EXAMPLES.get(kind, EXAMPLE)}"
+        problem = f"has type {kind}, whose values are never {first_of(never, MOST_SHOWN)}; {examples}"
+    return Keys(physical_type(kind) if numbers and kind != "NUMERIC" else "VARCHAR", places, problem, never)
 
 
-def _example(kind: str) -> str:
-    examples = {"BOOLEAN": "'true'", "DATE": "'2026-09-14'", "UUID": "'123e4567-e89b-12d3-a456-426614174000'"}
-    return examples.get(kind, "'1'")
+def _number_of(text: str) -> str:
+    """What two categories that are one number have in common."""
+    if NUMBER.fullmatch(text):
+        return plain_number(Decimal(text))
+    return repr(float(text)) if NO_FINITE.fullmatch(text) else text
 
 
 def with_plain_texts(axis: ByText) -> ByText:

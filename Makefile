@@ -29,7 +29,7 @@ test: $(READY)  ## tests that touch every promise, on as many processors as ther
 test-all: test  ## those, then the slow ones and those with a browser, a server, a second engine or processes of Dagster's own
 	$(TWO_MORE) $(PYTEST) -m '(slow or outside) and not soak and not audit'
 
-slow-tests: $(READY)  ## which tests of the last `make test` took more than half a second of processor, and why they are kept
+slow-tests: $(READY)  ## which tests of the last run took more than half a second of processor
 	$(BIN)/python tests/processor_seconds.py
 
 outside: $(READY)  ## the tests with a browser, a server, a second engine or processes of Dagster's own

@@ -35,6 +35,7 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
 HOME = Path(tempfile.mkdtemp(prefix="dphist_tests_"))
 os.environ |= {"XDG_CONFIG_HOME": str(HOME / "config"), "XDG_STATE_HOME": str(HOME / "state")}
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+STAND_INS = {"catalogue", "pictures"}
 SERVERS = {"database_server", "object_server"}  # fixtures
 pytest_plugins = ["quick_collection", "processor_seconds", "recorded_draws"]
 
@@ -75,6 +76,7 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     marker = request.node.get_closest_marker("stand_in")
     parts = set(marker.args) if marker else set()
+    assert marker is None or (parts and parts <= STAND_INS and marker.kwargs["why"]), request.node.nodeid
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "started_early", nullcontext)

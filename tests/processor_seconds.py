@@ -1,8 +1,9 @@
-"""Processor seconds of every test, those of its child processes included, and which tests `make test` leaves out.
+"""Processor seconds of every test, those of its child processes included.
 
-A run writes them to `.tests/seconds.json`. `slow_tests.txt` names the tests that only `make test-all` runs;
-`kept_tests.txt` those above half a second that `make test` runs all the same, each with the promise that it alone
-touches. `python tests/processor_seconds.py` compares the two with the last run (`make slow-tests`).
+A run writes them to `.tests/seconds.json`, and prints their sum; a long run prints it also as a multiple of
+`benchmarks/fixed_task.py`, by which runs of two machines compare. `python tests/processor_seconds.py` lists the tests
+of the last run above half a second (`make slow-tests`): each carries `@pytest.mark.slow`, or touches a promise that no
+other test of `make test` touches.
 Some costs fall on the test that happens to come first in its process: Numba compiles a solver, or reads it compiled,
 modules are imported when they are needed first, and a store that several tests share is made. They are counted apart,
 since any other test would pay them: what is shared under the name of its fixture, the rest in one sum.
@@ -14,6 +15,7 @@ import importlib
 import json
 import os
 import resource
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -22,10 +24,9 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parent
-SECONDS = TESTS.parent / ".tests" / "seconds.json"
-SLOW, KEPT = TESTS / "slow_tests.txt", TESTS / "kept_tests.txt"
-LONG, MOST_KEPT = 0.5, 60
+PROJECT = Path(__file__).parents[1]
+SECONDS = PROJECT / ".tests" / "seconds.json"
+LONG, LONG_RUN = 0.5, 60  # of a test, and of all
 FIRST = "importing modules, and compiling and reading solvers, for whichever test needs them first"
 _last = 0.0
 
@@ -79,26 +80,6 @@ def used() -> float:
     """Processor seconds of this process and of its children that ended; those of a fork server are not among them."""
     found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in found)
-
-
-def slow_tests() -> set[str]:
-    """The tests that `make test` leaves out: node ids, or those without parameters for all cases of a test."""
-    return set(SLOW.read_text(encoding="utf-8").splitlines()) if SLOW.exists() else set()
-
-
-def kept_tests() -> dict[str, str]:
-    """The tests above half a second that `make test` runs, by node id: what promise each touches."""
-    lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
-    return {name: promise for name, _, promise in (line.partition("  ") for line in lines)}
-
-
-@pytest.hookimpl(tryfirst=True)  # before marks choose
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is listed as slow."""
-    slow = slow_tests()
-    for item in items:
-        if item.nodeid in slow or item.nodeid.partition("[")[0] in slow:
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -158,28 +139,27 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     SECONDS.parent.mkdir(exist_ok=True)
     SECONDS.write_text(json.dumps({name: round(spent, 3) for name, spent in seconds.most_common()}, indent=0) + "\n")
-    terminalreporter.write_line(f"processor seconds of all tests: {sum(seconds.values()):.0f}")
+    total = sum(seconds.values())
+    told = f"processor seconds of all tests: {total:.0f}"
+    if total > LONG_RUN:
+        task = [sys.executable, PROJECT / "benchmarks" / "fixed_task.py"]
+        fixed = float(subprocess.run(task, capture_output=True, text=True, check=True).stdout)
+        told += f", {total / fixed:,.0f} times the fixed task of {fixed:.3f} s"
+    terminalreporter.write_line(told)
 
 
-def main() -> int:
-    """Lists the tests of the last run of `make test` above half a second; 1 where one is unnamed, or there are many."""
-    seconds, kept = json.loads(SECONDS.read_text()), kept_tests()
-    first, slow = seconds.pop(FIRST, 0.0), slow_tests()
-    shared = {name: spent for name, spent in seconds.items() if not name.partition("::")[2].startswith("test_")}
-    ran = {
-        name: spent
-        for name, spent in seconds.items()
-        if name not in shared and not {name, name.partition("[")[0]} & slow
-    }
-    long = {name: spent for name, spent in ran.items() if spent > LONG}
+def main() -> None:
+    """Lists the tests of the last run above half a second."""
+    seconds = json.loads(SECONDS.read_text())
+    first = seconds.pop(FIRST, 0.0)
+    tests = {name: spent for name, spent in seconds.items() if name.partition("::")[2].startswith("test_")}
+    long = {name: spent for name, spent in tests.items() if spent > LONG}
     for name, spent in long.items():
-        print(f"{spent:6.2f}  {name}  {kept.get(name, 'NOT NAMED in tests/kept_tests.txt')}")
-    print(f"{len(long)} of {len(ran)} tests above {LONG} s, of {MOST_KEPT} at most; {sum(ran.values()):.0f} s in all")
-    dearest = ", ".join(f"{name} {spent:.1f}" for name, spent in list(shared.items())[:3])
-    print(f"{sum(shared.values()):.0f} s more: what several tests share, in every process anew (dearest: {dearest})")
+        print(f"{spent:6.2f}  {name}")
+    print(f"{len(long)} of {len(tests)} tests above {LONG} s; {sum(tests.values()):.0f} s in all")
+    print(f"{sum(seconds.values()) - sum(tests.values()):.0f} s more: what several tests share, in every process anew")
     print(f"{first:.0f} s more: {FIRST}")
-    return int(len(long) > MOST_KEPT or not long.keys() <= kept.keys())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

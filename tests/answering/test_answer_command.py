@@ -66,6 +66,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(out, "_width", 200)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
     words = ("tree", "--ratio", "region = 'S'", "--where")
@@ -90,6 +91,7 @@ def test_a_ratio_by_an_axis_is_that_of_each_value_alone(store: Store) -> None:
         assert refused.exit_code != 0 and message in f"{refused.output}{refused.exception}"
 
 
+@pytest.mark.slow
 def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     found = facts(store, "cells", "--by", "state, age", "--where", "region = 'S'")
     assert found["by"] == ["state", "age"]
@@ -105,11 +107,13 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
 
 
+@pytest.mark.slow
 def test_values_are_called_contributors_only_where_each_gives_one() -> None:
     told = [_unit_in_words({"model": "local", "max_rows_per_unit": rows})[0] for rows in (1, 3)]
     assert told == ["contributors", "values of contributors"]
 
 
+@pytest.mark.slow
 def test_counts_say_how_reliable_they_are(store: Store) -> None:
     rows = facts(store, "cells", "--by", "age,county,day")["rows"]
     assert {row["reliability"] for row in rows} == {"good", "fair", "poor"}
@@ -131,6 +135,7 @@ def test_counts_say_how_reliable_they_are(store: Store) -> None:
     assert "Reliability: poor, the noise is more than 100 %" in answered(store, "cells", "--where", first).stdout
 
 
+@pytest.mark.slow
 def test_quantiles_are_rows_of_one_answer(store: Store) -> None:
     rows = facts(store, "cells", "--quantile", "age=0.5,0.1")["rows"]
     assert [row["q"] for row in rows] == [0.5, 0.1]
@@ -143,6 +148,7 @@ def test_quantiles_are_rows_of_one_answer(store: Store) -> None:
         assert "--quantile takes an axis and shares, as in age=0.25,0.5" in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_means_and_sums_take_the_ends_of_open_bins(store: Store) -> None:
     row = facts(store, "cells", "--mean", "age", "--low", "-5", "--high", "120")["rows"][0]
     assert 20 < row["ci_lower"] < row["estimate"] < row["ci_upper"] < 60
@@ -157,6 +163,7 @@ def test_means_and_sums_take_the_ends_of_open_bins(store: Store) -> None:
     assert "; --with-chance adds that." in shown
 
 
+@pytest.mark.slow
 def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
     first, second = "state = A", "state = B"
     one, two = (facts(store, "cells", "--where", where)["estimate"] for where in (first, second))
@@ -183,6 +190,7 @@ def test_two_boxes_periods_and_ranks_are_asked_by_options(store: Store) -> None:
     assert "only one period is published" in str(answered(store, "cells", "--changes").exception)
 
 
+@pytest.mark.slow
 def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("county,population\n01,1000\n02,2000\n03,3000\n04,4000\n")
@@ -211,6 +219,7 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
         assert message in str(answered(store, "cells", *words).exception)
 
 
+@pytest.mark.slow
 def test_a_rate_tells_in_a_column_how_far_the_bound_moves_it(store: Store, tmp_path: Path) -> None:
     """By the rows cut along its axis, or along that of its level; what all rates have in common stands once."""
     codes, cuts = ("01", "02", "03", "04", None), np.array([4.0, 0, 8, 50, 0])
@@ -226,6 +235,7 @@ def test_a_rate_tells_in_a_column_how_far_the_bound_moves_it(store: Store, tmp_p
         assert " ".join(shown.split()).count("The bound moves this rate by about what the column capped says.") == 1
 
 
+@pytest.mark.slow
 def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("county,population,standard\n01,1000,1\n02,2000,1\n03,3000,2\n04,4000,0\n")
@@ -239,6 +249,7 @@ def test_a_rate_can_be_standardised(store: Store, tmp_path: Path) -> None:
     assert head.split() == ["population", "rate", "ci_lower", "ci_upper", "cells"] and line.split()[0] == "10,000"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [["--by", "state"], []])
 def test_chance_is_refused_where_no_interval_would_cover_it(store: Store, question: list[str]) -> None:
     refused = answered(store, "cells", *question, "--with-chance")
@@ -249,6 +260,7 @@ def test_chance_is_refused_where_no_interval_would_cover_it(store: Store, questi
     )
 
 
+@pytest.mark.slow
 def test_no_note_is_about_an_estimate_that_is_not_shown(store: Store) -> None:
     rows = facts(store, "smoothed", "--by", "state")["rows"]
     assert SMOOTHED in {row["note"] for row in rows}
@@ -257,11 +269,13 @@ def test_no_note_is_about_an_estimate_that_is_not_shown(store: Store) -> None:
     assert [_note_on_unbiased(note) for note in (f"{days}; {SMOOTHED}", BELOW, days, None)] == [days, "", days, ""]
 
 
+@pytest.mark.slow
 def test_days_of_periods_are_not_printed_beside_their_keys(store: Store) -> None:
     shown = answered(store, "cells", "--changes").stdout
     assert "period_start" not in shown and "period_end" not in shown
 
 
+@pytest.mark.slow
 def test_two_releases_can_be_compared(store: Store) -> None:
     (row,) = facts(store, "cells", "--compare", "tree", "--where", "state = 'A'")["rows"]
     estimates = [facts(store, name, "--where", "state = 'A'")["unbiased"] for name in ("cells", "tree")]
@@ -269,6 +283,7 @@ def test_two_releases_can_be_compared(store: Store) -> None:
     assert "no release 'x'" in str(answered(store, "cells", "--compare", "x").exception)
 
 
+@pytest.mark.slow
 def test_an_estimate_outside_of_its_interval_says_why(store: Store) -> None:
     first = "age < 0 and county = '01' and day < 2026-01-12"
     for release, note in (("cells", BELOW), ("smoothed", SMOOTHED), ("none", NO_INTERVAL)):
@@ -292,18 +307,21 @@ def test_a_sum_without_an_interval_is_told_with_the_reason_alone(store: Store, w
     assert "Reliability" not in told
 
 
+@pytest.mark.slow
 def test_an_unknown_axis_is_refused_with_the_right_names(store: Store) -> None:
     refused = answered(store, "tree", "--by", "stat")
     assert refused.exit_code == 1
     assert "Did you mean 'state'" in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_a_table_of_a_tree_has_the_bars_of_linear_estimates(store: Store, tmp_path: Path) -> None:
     rows = facts(store, "tree", "--by", "state")["rows"]
     assert {row["basis"] for row in rows} == {"linear"}
     assert all(row["ci_lower"] < row["estimate"] < row["ci_upper"] for row in rows)
 
 
+@pytest.mark.slow
 def test_a_range_that_cuts_bins_is_answered_by_the_bins_within_and_around(store: Store) -> None:
     found = facts(store, "cells", "--where", "day in [2026-01-07, 2026-01-21) and region = 'S'")
     within = facts(store, "cells", "--where", "day in [2026-01-12, 2026-01-19) and region = 'S'")
@@ -313,12 +331,14 @@ def test_a_range_that_cuts_bins_is_answered_by_the_bins_within_and_around(store:
     assert "cut bins of day" in answered(store, "cells", "--where", "day in [2026-01-07, 2026-01-21)").stdout
 
 
+@pytest.mark.slow
 def test_two_ranges_that_cut_bins_are_answered_together(store: Store) -> None:
     found = facts(store, "cells", "--where", "day < 2026-01-07 and age < 7")
     assert "cut bins of" in found["note"] and "day" in found["note"] and "age" in found["note"]
     assert found["ci_lower"] == 0
 
 
+@pytest.mark.slow
 def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
     made_of = reported.estimate([reported.AGE])
     found, box = facts(store, "town_age", "--where", "age in [6, 45)"), made_of.box(age=(6, 45))
@@ -332,6 +352,7 @@ def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
     assert {row["basis"] for row in rows} == {"linear"}
 
 
+@pytest.mark.slow
 def test_an_answer_says_what_was_counted_and_how_many_reports_there_are(
     store: Store,
 ) -> None:
@@ -358,6 +379,7 @@ def test_equality_on_bins_is_refused_with_the_bin_to_ask_for(store: Store, where
     assert "`=` is for categories" in str(refused.exception) and mend in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_other_asks_for_the_other_cell_unless_a_category_is_called_that(store: Store) -> None:
     asked = facts(store, "cells", "--where", "county is other")
     assert facts(store, "cells", "--where", "county = other")["estimate"] == asked["estimate"]
@@ -368,6 +390,7 @@ def test_other_asks_for_the_other_cell_unless_a_category_is_called_that(store: S
     assert found == [-2.75, 11.25]
 
 
+@pytest.mark.slow
 def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None:
     axes = [{**by_hand.HEIGHT, "other": True}, by_hand.WARD]
     values = np.array([[506065.4, -0.4, 3.0]] * 5)
@@ -380,6 +403,7 @@ def test_a_table_names_other_cells_and_writes_counts_whole(store: Store) -> None
     assert lines[15].split()[:3] == ["other", "other", "3"]
 
 
+@pytest.mark.slow
 def test_a_table_names_its_release_and_period(store: Store) -> None:
     audit = facts(store, "cells", "--by", "age")
     which = f"cells, period {audit['period']}, revision {audit['revision']}"
@@ -387,6 +411,7 @@ def test_a_table_names_its_release_and_period(store: Store) -> None:
         assert which in answered(store, "cells", *more).stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_printed_numbers_have_the_decimals_of_their_noise_or_those_asked_for(store: Store) -> None:
     words = ("cells", "--mean", "age", "--low", "-5", "--high", "120")
     row = facts(store, *words)["rows"][0]
@@ -405,6 +430,7 @@ def test_bins_of_a_table_are_told_in_words_and_labels_may_be_blank(store: Store)
     assert lines[5].split()[:3] == ["below", "0", "other"] and lines[25].split()[:2] == ["other", "other"]
 
 
+@pytest.mark.slow
 def test_a_table_says_each_note_once_below(store: Store) -> None:
     shown = answered(store, "cells", "--by", "age,county,day").stdout
     assert shown.count(BELOW) == 1 and shown.splitlines()[-1] == f"(1) {BELOW}"
@@ -430,6 +456,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return opened
 
 
+@pytest.mark.slow
 def test_a_comparison_by_values_names_both_sides_and_their_real_period(weeks: Store) -> None:
     words = ("one", "--period", "2026-01-12", "--by", "age", "--compare", "two")
     head, *lines = answered(weeks, *words).stdout.splitlines()
@@ -454,6 +481,7 @@ OF_PERIODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", OF_PERIODS)
 def test_every_answer_about_periods_is_told_as_json(weeks: Store, question: str) -> None:
     assert set(BY_VALUES) < set(OF_PERIODS)
@@ -468,6 +496,7 @@ def test_every_answer_about_periods_is_told_as_json(weeks: Store, question: str)
             assert days == ({"2026-01-19", "2026-01-26"} if question == "compare" and by else set())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path: Path) -> None:
     opened = Store.create(tmp_path / "store")
@@ -486,6 +515,7 @@ def test_what_is_said_of_some_changes_alone_has_the_number_of_its_rows(tmp_path:
         assert said[1].count("the bound cut about 40 rows") == 2 and said[2].count("no quality table counts") == 1
 
 
+@pytest.mark.slow
 def test_a_share_is_of_all_rows_or_of_those_that_where_names(store: Store) -> None:
     def count(*conditions: str) -> float:
         found: float = facts(store, "cells", "--where", " and ".join(conditions))["estimate"]
@@ -506,6 +536,7 @@ def test_a_share_is_of_all_rows_or_of_those_that_where_names(store: Store) -> No
         assert "--share takes the conditions of the part" in refusal and "--where says within which" in refusal
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wide")
 def test_a_change_between_two_periods_is_asked_by_both(weeks: Store) -> None:
     days = [row["second_period"] for row in facts(weeks, "one", "--changes")["rows"]]
@@ -564,6 +595,7 @@ def test_two_questions_by_an_axis_say_which_go_together(store: Store) -> None:
     assert "--by goes with --changes, --compare, --ratio, --share or alone. Ask --mean of each value" in refusal
 
 
+@pytest.mark.slow
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:
     weekly(store, "weeks", "2026-01-12", "2026-01-19")
     weekly(store, "weeks", "2026-01-18", "2026-01-25")
@@ -575,6 +607,7 @@ def test_a_week_may_be_asked_by_its_number(store: Store) -> None:
         assert refused.exit_code == 1 and f"'{week}' is published" in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_a_period_that_was_taken_back_is_refused_with_those_that_stand(store: Store) -> None:
     gone = {"withdrawn": {"reason": "wrong", "at": "2026-05-01T00:00:00Z", "entry": 2}}
     for period, more in (("2026-03-02", {}), ("2026-03-09", gone), ("2026-03-16", {}), ("2026-03-23", gone)):
@@ -588,6 +621,7 @@ def test_a_period_that_was_taken_back_is_refused_with_those_that_stand(store: St
     assert "name another period, or publish" in str(answered(store, "alone").exception)
 
 
+@pytest.mark.slow
 def test_a_copied_public_folder_is_enough_and_stays_as_it_is(store: Store, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(store.public, copy)

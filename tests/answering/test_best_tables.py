@@ -135,6 +135,7 @@ def assert_as_alone(mine: list[dict[str, Any]], own: list[dict[str, Any]]) -> No
             assert row["noise_error"] <= one["noise_error"] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("macro", mostly_soaked(QUESTIONS, range(0, len(QUESTIONS), 2)))
 def test_a_macro_asked_of_counties_answers_from_states_with_the_same_columns(folder: Path, macro: str) -> None:
     catalogue, made = published("levels", folder)
@@ -158,6 +159,7 @@ def test_all_macros_but_those_that_show_a_table_itself_are_asked_here() -> None:
     assert {*QUESTIONS} | shown == {*MACROS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "table", "question"),
     mostly_soaked(
@@ -184,6 +186,7 @@ def test_other_families_give_their_estimates_with_no_wider_intervals(
     assert_as_alone(mine, theirs)
 
 
+@pytest.mark.slow
 def test_parameters_and_boxes_as_text_choose_the_same_table(folder: Path) -> None:
     catalogue, _ = published("levels", folder)
     with attached(catalogue) as connection:
@@ -197,6 +200,7 @@ def test_parameters_and_boxes_as_text_choose_the_same_table(folder: Path) -> Non
             assert found == told[2 * number : 2 * number + 2]
 
 
+@pytest.mark.slow
 def test_python_and_the_command_line_ask_the_table_that_sql_asks(folder: Path) -> None:
     catalogue, made = published("levels", folder)
     table = made[WEEKS[0]]["county_age_sex"]
@@ -217,6 +221,7 @@ def test_python_and_the_command_line_ask_the_table_that_sql_asks(folder: Path) -
                 }
 
 
+@pytest.mark.slow
 def test_a_wrong_name_is_told_those_of_the_table_that_was_named(folder: Path) -> None:
     catalogue, _ = published("levels", folder)
     refused = {
@@ -233,6 +238,7 @@ def test_a_wrong_name_is_told_those_of_the_table_that_was_named(folder: Path) ->
                 connection.execute(f"FROM r.{question}").fetchall()
 
 
+@pytest.mark.slow
 def test_the_cells_of_a_table_are_its_own(folder: Path) -> None:
     catalogue, made = published("levels", folder)
     cells = made[WEEKS[0]]["county_age_sex"].table.height
@@ -246,6 +252,7 @@ def test_the_cells_of_a_table_are_its_own(folder: Path) -> None:
             assert rows == 2 * cells
 
 
+@pytest.mark.slow
 def test_each_publication_is_answered_by_the_best_table_that_it_has(tmp_path: Path) -> None:
     """After a period without states, a revision, and a withdrawal; and a catalogue grows to one that is built anew."""
     public, (axes, tables) = tmp_path / "public", FAMILIES["levels"]
@@ -327,6 +334,7 @@ def test_a_table_that_knows_one_cell_worse_does_not_answer_for_that_cell() -> No
     assert choice.best("county_ward", ["state"], []) == "house_state"
 
 
+@pytest.mark.slow
 def test_two_tables_of_a_family_are_compared_knowing_that_they_share_noise(folder: Path) -> None:
     catalogue, made = published("levels", folder)
     with attached(catalogue) as connection:
@@ -363,6 +371,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("macro", MACROS)
 def test_a_macro_asked_of_a_family_names_its_tables(folder: Path, macro: str) -> None:
     catalogue, tables = published("levels", folder)
@@ -378,6 +387,7 @@ def test_a_macro_asked_of_a_family_names_its_tables(folder: Path, macro: str) ->
         assert macro == "dph_quality" or str(refused.value).endswith(f"one of them: {names}")
 
 
+@pytest.mark.slow
 def test_the_view_of_a_family_lists_its_tables(tmp_path: Path) -> None:
     public, (axes, tables) = tmp_path / "public", FAMILIES["levels"]
     (tmp_path / "scratch").mkdir()
@@ -392,6 +402,7 @@ def test_the_view_of_a_family_lists_its_tables(tmp_path: Path) -> None:
             assert connection.sql(told).fetchall() == [("family",)]
 
 
+@pytest.mark.slow
 def test_a_release_keeps_its_name_where_it_became_a_family(tmp_path: Path) -> None:
     public, (axes, tables) = tmp_path / "public", FAMILIES["levels"]
     by_hand.publish(public, by_hand.estimate(axes), axes, "family", WEEKS[0])

@@ -79,6 +79,7 @@ def questions(draw: st.DrawFn) -> tuple[Domain, dict[str, Condition]]:
     return domain, box
 
 
+@pytest.mark.slow
 @examples(200)
 @given(questions(), st.integers(-50, 50))
 def test_a_box_is_the_sum_over_its_mask(question: tuple[Domain, dict[str, Condition]], first: int) -> None:
@@ -181,6 +182,7 @@ def test_edges_are_named_with_all_their_digits() -> None:
         chosen_cells(made.domain, {"income": (12345680, None)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [SCALE, None], ids=str)
 def test_a_published_release_answers_as_its_estimate_does(tmp_path: Path, scale: Fraction | None) -> None:
     made: Estimate = by_hand.estimate(AXES, scale=scale)
@@ -195,6 +197,7 @@ def test_a_published_release_answers_as_its_estimate_does(tmp_path: Path, scale:
         published.answer(agee=(0, 18))
 
 
+@pytest.mark.slow
 def test_altered_files_give_no_answer(tmp_path: Path) -> None:
     published = by_hand.publish(tmp_path, MADE, AXES)
     values: NDArray[np.uint8] = np.fromfile(published.path / "histogram.parquet", dtype=np.uint8)

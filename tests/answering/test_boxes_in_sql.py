@@ -33,6 +33,7 @@ def counted(connection: duckdb.DuckDBPyConnection, box: object) -> float:
     return float(row[0])
 
 
+@pytest.mark.slow
 def test_every_category_is_found_by_a_struct_a_map_and_json_text(wards: duckdb.DuckDBPyConnection) -> None:
     for category in [*ODD, None]:
         (told,) = wards.execute(
@@ -47,18 +48,21 @@ def test_every_category_is_found_by_a_struct_a_map_and_json_text(wards: duckdb.D
             assert wards.execute(of_map, {"one": category}).fetchall() == [(pytest.approx(told[0]),)]
 
 
+@pytest.mark.slow
 def test_all_but_some_are_the_rest_however_the_box_is_written(wards: duckdb.DuckDBPyConnection) -> None:
     (rest,) = wards.execute("SELECT sum(unbiased_estimate) FROM r.weekly WHERE ward IS DISTINCT FROM 'a, b'").fetchall()
     struct = {"ward": {"not": "a, b"}}
     assert [counted(wards, written) for written in (struct, json.dumps(struct))] == [pytest.approx(rest[0])] * 2
 
 
+@pytest.mark.slow
 def test_a_text_may_leave_out_quotes_or_have_those_of_sql(wards: duckdb.DuckDBPyConnection) -> None:
     (told,) = wards.execute("SELECT sum(unbiased_estimate) FROM r.weekly WHERE age_lower >= 18").fetchall()
     for written in ('{"age": [18, null]}', "{'age': [18, NULL]}", "{age: [18, null]}", ' { "age" :[18 , null ] } '):
         assert counted(wards, written) == pytest.approx(told[0]), written
 
 
+@pytest.mark.slow
 def test_what_is_no_object_is_refused(wards: duckdb.DuckDBPyConnection) -> None:
     for written in (
         "A",
@@ -81,6 +85,7 @@ def test_the_macros_call_nothing_of_the_extension_json() -> None:
         assert not re.search(r"json|->", text, re.IGNORECASE), name
 
 
+@pytest.mark.slow
 def test_what_a_spec_bounds_is_an_integer_for_json_of_javascript(wards: duckdb.DuckDBPyConnection) -> None:
     kinds = {name: kind for name, kind, *_ in wards.execute("DESCRIBE r.weekly").fetchall()}
     assert {kinds[name] for name in ("revision", "cell_number", "group_id", "age_order")} == {"INTEGER"}

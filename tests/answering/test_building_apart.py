@@ -28,6 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
+@pytest.mark.slow
 def test_a_release_has_its_catalogue_built_by_another_process(project: Project, monkeypatch) -> None:
     ran = []
 
@@ -48,6 +49,7 @@ def test_a_release_has_its_catalogue_built_by_another_process(project: Project, 
     assert len(ran) == 1, "a replay found the release in the catalogue"
 
 
+@pytest.mark.slow
 def test_what_the_other_process_refuses_is_said_and_the_release_stands(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,12 +64,14 @@ def test_what_the_other_process_refuses_is_said_and_the_release_stands(
     assert project.published(WEEK).parts[-3] == NAME
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_said(project: Project, monkeypatch) -> None:
     monkeypatch.setattr(early_processes.sys, "executable", shutil.which("false"))
     with pytest.raises(CatalogueNotBuilt, match="ended with 1"):
         project.release()
 
 
+@pytest.mark.slow
 def test_processes_that_were_started_early_are_used_and_ended(project: Project, monkeypatch) -> None:
     started, start = {}, early_processes.start
 

@@ -64,18 +64,21 @@ def assert_as_alone(connection: Any, asked: Asked, release: str, by: list[str], 
         assert told and repr(told) == repr(ask(connection, asked, release, box=value)), value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", SHARES, ids=lambda asked: f"{asked[0]}-{asked[1][-1]}")
 def test_each_row_by_axes_is_what_its_values_alone_are_told(asked: Asked) -> None:
     with attached(published_once().catalogue) as connection:
         assert_as_alone(connection, asked, "weekly", ["age", "day"], every=1 if SOAKING else 31)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [["age"], ["day"]], ids="+".join)
 def test_each_row_by_one_axis_is_what_its_value_alone_is_told(by: list[str]) -> None:
     with attached(published_once().catalogue) as connection:
         assert_as_alone(connection, SHARES[0], "weekly", by, every=1 if SOAKING else 6)
 
 
+@pytest.mark.slow
 def test_an_axis_that_has_conditions_and_its_levels_give_the_rows_that_every_box_has() -> None:
     with attached(published_once().catalogue) as connection:
         for by in (["state"], ["county"]):
@@ -88,6 +91,7 @@ def test_an_axis_that_has_conditions_and_its_levels_give_the_rows_that_every_box
             ask(connection, ("dph_ratio", ["{'county': '01'}", "{'county': '02'}"], ""), "weekly", "by := ['county']")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [SHARES[0], SHARES[2], SHARES[4], SHARES[5]], ids=lambda asked: asked[0])
 def test_an_unknown_axis_is_told_the_axes_and_a_bare_name_the_list(asked: Asked) -> None:
     with attached(published_once().catalogue) as connection:
@@ -117,6 +121,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_catalogue(public, folder / "scratch")
 
 
+@pytest.mark.slow
 def test_reports_and_rows_cut_are_told_by_value_as_alone(others: Path) -> None:
     with attached(others) as connection:
         for asked in (("dph_share", ["'{}'"] * 2, ""), ("dph_ratio", ["'{}'"] * 2, ""), ("dph_changes", ["'{}'"], "")):
@@ -136,6 +141,7 @@ def test_reports_and_rows_cut_are_told_by_value_as_alone(others: Path) -> None:
         assert "moves this ratio by about" in ask(connection, asked, "noisy", "by := ['readmitted']")[0]["capped"]
 
 
+@pytest.mark.slow
 def test_periods_with_other_axes_are_compared_by_values_that_both_have(others: Path) -> None:
     with attached(others) as connection:
         for asked in (("dph_changes", ["'{}'"], ""), ("dph_compare", ["'2026-03-02'", "'2026-03-09'", "'{}'"], "")):
@@ -144,6 +150,7 @@ def test_periods_with_other_axes_are_compared_by_values_that_both_have(others: P
             assert [(row["ward"], row["age_upper"]) for row in rows] == [("y", 18), ("x", 18), (None, 18)]
 
 
+@pytest.mark.slow
 def test_a_table_of_a_family_answers_by_value_as_it_does_alone(tmp_path: Path) -> None:
     catalogue, _ = published_family("levels", tmp_path)
     with attached(catalogue) as connection:
@@ -151,6 +158,7 @@ def test_a_table_of_a_family_answers_by_value_as_it_does_alone(tmp_path: Path) -
             assert_as_alone(connection, asked, "levels_county_age_sex".replace("levels", "family"), ["state"])
 
 
+@pytest.mark.slow
 def test_rows_by_values_stand_in_declared_order_with_the_columns_of_the_table() -> None:
     with attached(published_once().catalogue) as connection:
         rows = ask(connection, SHARES[0], "weekly", "period := '2026-03-02'", "by := ['age']")

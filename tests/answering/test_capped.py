@@ -207,6 +207,7 @@ def numbers(text: str) -> list[float]:
     return [float(one) for one in re.findall(r"[+-]?\d+(?:\.\d+)?", text.partition("with them")[2])]
 
 
+@pytest.mark.slow
 def test_a_share_of_another_axis_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBPyConnection) -> None:
     """However the rows cut lie: none of them in the part, or all."""
     (text,) = asked(catalogue, "dph_share('noisy', {'stay': [50, 100]})")
@@ -230,6 +231,7 @@ def test_a_ratio_of_a_whole_to_its_part_is_above_1(many: Callable[[str], dict[in
     assert numbers(many(f"dph_ratio('noisy', {whole}, {part})")[60_000])[1] > 1
 
 
+@pytest.mark.slow
 def test_ratios_and_means_say_how_far_all_rows_cut_would_move_them(catalogue: duckdb.DuckDBPyConnection) -> None:
     cut = CUT.sum() + 419.4
     (text,) = asked(catalogue, "dph_ratio('noisy', {'stay': [50, 100]}, {'stay': [0, 50]})")
@@ -288,6 +290,7 @@ RATES = {
 }
 
 
+@pytest.mark.slow
 def test_a_rate_along_the_axis_says_how_far_the_bound_moves_it(changed: duckdb.DuckDBPyConnection) -> None:
     """A rate of `per` people is too low by the rows cut, by person; a standardised one by their weighted sum."""
     for name, people in RATES.items():
@@ -320,6 +323,7 @@ def test_the_rows_cut_of_a_rate_are_cut_off_as_all_rows_cut(
     assert told(asked(changed, "dph_rate('noisy', ['readmitted'], 'people', per := 1)")[0])[0] == -0.03069
 
 
+@pytest.mark.slow
 def test_rates_of_another_axis_say_by_how_much_they_are_too_low_at_most(changed: duckdb.DuckDBPyConnection) -> None:
     for name, people in RATES.items():
         changed.register(name, people)
@@ -334,6 +338,7 @@ def test_rates_of_another_axis_say_by_how_much_they_are_too_low_at_most(changed:
         assert all(text.startswith(said) and "each rate is too low by the rows cut there" in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
     first, second = (published(tmp_path, period=period) for period in ("2026-03-02", "2026-03-09"))
     text = second.change_since(first).capped
@@ -342,6 +347,7 @@ def test_a_comparison_says_it_of_both_periods(tmp_path: Path) -> None:
     assert second.changes()["capped"].to_list() == [text]
 
 
+@pytest.mark.slow
 def test_a_comparison_says_of_the_side_without_a_quality_table_that_it_is_not_known(tmp_path: Path) -> None:
     first, second = published(tmp_path), published(tmp_path, quality=False, period="2026-03-09")
     text = second.change_since(first).capped
@@ -349,6 +355,7 @@ def test_a_comparison_says_of_the_side_without_a_quality_table_that_it_is_not_kn
     assert text.endswith(f". In the second one the count is {notes.CAP_UNKNOWN}")
 
 
+@pytest.mark.slow
 def test_two_revisions_of_one_period_are_no_two_periods(tmp_path: Path) -> None:
     first, second = (published(tmp_path, revision=number) for number in (1, 2))
     said = second.change_since(first)
@@ -356,6 +363,7 @@ def test_two_revisions_of_one_period_are_no_two_periods(tmp_path: Path) -> None:
     assert said.capped.startswith(f"in revision 1 {begins}") and f". In revision 2 {begins}" in said.capped
 
 
+@pytest.mark.slow
 def test_two_releases_of_one_period_are_no_two_periods(tmp_path: Path) -> None:
     first, other = published(tmp_path), published(tmp_path, quality=False, release="plain")
     said = other.change_since(first)
@@ -372,6 +380,7 @@ def test_a_sum_says_how_far_all_rows_cut_would_move_it(catalogue: duckdb.DuckDBP
     assert "would move by +0 to +306,900 at most" in text
 
 
+@pytest.mark.slow
 def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDBPyConnection) -> None:
     made = published(tmp_path / "again")
     assert [made.share({"readmitted": "yes"}).capped] == asked(catalogue, SHARE)
@@ -380,6 +389,7 @@ def test_python_gives_the_same_sentence(tmp_path: Path, catalogue: duckdb.DuckDB
     assert made.answer(readmitted="yes").capped == ""
 
 
+@pytest.mark.slow
 def test_without_a_quality_table_a_share_says_that_the_caps_bias_is_unknown(tmp_path: Path) -> None:
     made = published(tmp_path, quality=False)
     assert made.quantile("stay").capped == notes.CAP_UNKNOWN
@@ -389,6 +399,7 @@ def test_without_a_quality_table_a_share_says_that_the_caps_bias_is_unknown(tmp_
     assert set(made.rate(["readmitted"], people)["capped"]) == {notes.CAP_UNKNOWN}
 
 
+@pytest.mark.slow
 def test_where_every_row_is_a_unit_or_a_report_no_cap_is_spoken_of(tmp_path: Path) -> None:
     made = published(tmp_path / "rows", quality=False, privacy_unit="row")
     assert made.share({"readmitted": "yes"}).capped == made.mean("stay").capped == ""
@@ -408,6 +419,7 @@ def test_no_share_lies_below_0_or_above_1_without_the_bound(changed: duckdb.Duck
     assert points == pytest.approx(share if cut < 0 else share - 100, abs=1.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "truth", "least"),
     [
@@ -455,6 +467,7 @@ def noise(random: np.random.Generator, scale: Fraction) -> float:
     return float(one - other)
 
 
+@pytest.mark.slow
 def test_how_far_the_bound_moves_shares_of_counts_is_told_or_that_nothing_tells(tmp_path: Path) -> None:
     known = published(tmp_path / "known")
     cut, lower = CUT.sum(), COUNTED.sum()

@@ -90,6 +90,7 @@ def assert_answers(row: dict[str, Any], release: Release, box: Box) -> None:
     assert_told(row, Oracle.of(release).answer(**box), release.answer(**box))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", mostly_soaked(BOXES, [0, 4, 8]), ids=str)
 def test_a_box_is_answered_for_every_period_as_by_its_latest_revision(
     latest: dict[tuple[str, str], Release], catalogue: Path, box: Box
@@ -102,6 +103,7 @@ def test_a_box_is_answered_for_every_period_as_by_its_latest_revision(
         assert ask(catalogue, f"FROM r.dph_box('r.weekly', ?, period := '{row['period']}')", json.dumps(box)) == [row]
 
 
+@pytest.mark.slow
 def test_the_total_is_the_box_of_everything(latest: dict[tuple[str, str], Release], catalogue: Path) -> None:
     rows = ask(catalogue, "FROM r.dph_total('r.weekly')")
     assert rows == ask(catalogue, "FROM r.dph_box('r.weekly')")
@@ -111,6 +113,7 @@ def test_the_total_is_the_box_of_everything(latest: dict[tuple[str, str], Releas
     assert ask(catalogue, "FROM r.dph_total('r.weekly', period := DATE '2026-03-09')") == rows[1:2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "category",
     mostly_soaked([*ODD, None, [ODD[1], ODD[6]], ["null", None]], [0, 6, len(ODD) + 2]),
@@ -125,6 +128,7 @@ def test_odd_names_are_found_as_they_are(
     assert rows[0]["estimate"] == whole.estimate
 
 
+@pytest.mark.slow
 def test_a_struct_means_what_its_json_means(catalogue: Path) -> None:
     for struct, text in {
         "{'age': [18, 65]}": '{"age": [18, 65]}',
@@ -169,6 +173,7 @@ def from_another_folder(catalogue: Path, folder: Path, patch: pytest.MonkeyPatch
     return connection, "", ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", mostly_soaked([opened, as_attached, copied, from_another_folder], [0, 1]))
 def test_it_answers_however_it_is_opened(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
@@ -212,6 +217,7 @@ def test_a_wrong_question_is_refused_whatever_is_read_of_its_answer(
         ask(catalogue, query)
 
 
+@pytest.mark.slow
 def test_a_box_that_cuts_bins_is_answered_and_other_questions_name_the_calls_that_do(
     latest: dict[tuple[str, str], Release], catalogue: Path
 ) -> None:
@@ -252,6 +258,7 @@ def test_an_earlier_revision_may_be_asked(catalogue: Path, question: str, expect
     assert [(row["period"], row["revision"]) for row in rows] == expected
 
 
+@pytest.mark.slow
 def test_a_change_may_be_between_two_revisions_of_a_period(catalogue: Path) -> None:
     period, ward = PERIODS[2], "{'ward': 'surgery'}"
 
@@ -283,6 +290,7 @@ def test_the_view_of_every_revision_is_no_release_for_a_macro(catalogue: Path, q
         ask(catalogue, f"FROM r.{question}('r.weekly_all')")
 
 
+@pytest.mark.slow
 def test_a_period_without_the_axis_refuses_instead_of_answering_for_all(tmp_path: Path) -> None:
     by_hand.publish(tmp_path, by_hand.estimate([AGE, WARD]), [AGE, WARD])
     by_hand.publish(tmp_path, by_hand.estimate([AGE]), [AGE], period="2026-03-09")
@@ -323,6 +331,7 @@ def test_every_published_row_is_in_the_table_of_its_release(
     assert np.unique([row["revision"] for row in ask(catalogue, "FROM r.weekly")]).tolist() == [1, 2, 10]
 
 
+@pytest.mark.slow
 def test_one_cell_of_a_large_table_is_found_by_its_number(tmp_path: Path) -> None:
     axes = [
         {"column": "age", "start": 0, "stop": 3000, "width": 1},
@@ -347,6 +356,7 @@ def test_one_cell_of_a_large_table_is_found_by_its_number(tmp_path: Path) -> Non
         assert rows[0]["estimate"] == by_hand.estimate(axes).values[*chosen].sum()
 
 
+@pytest.mark.slow
 def test_a_band_over_thousands_of_cells_is_as_wide_as_it_must_be(tmp_path: Path) -> None:
     axis = {"column": "age", "start": 0, "stop": 6000, "width": 1}
     release = by_hand.publish(tmp_path, by_hand.estimate([axis]), [axis])

@@ -81,6 +81,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
+@pytest.mark.slow
 def test_open_readers_keep_what_they_opened_and_new_ones_see_the_new_period(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     catalogue = built(tmp_path)
@@ -95,6 +96,7 @@ def test_open_readers_keep_what_they_opened_and_new_ones_see_the_new_period(tmp_
     assert periods(catalogue) == ["2026-03-02", "2026-03-09", "2026-03-16"]
 
 
+@pytest.mark.slow
 def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> None:
     folder = publish(tmp_path, "2026-03-02")
     assert not Catalogue(tmp_path).is_up_to_date(folder)
@@ -109,6 +111,7 @@ def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> Non
         assert not Catalogue(tmp_path).is_up_to_date(folder)
 
 
+@pytest.mark.slow
 def test_who_reads_the_draft_sees_what_is_added_reaches_for_no_file_and_stops_nobody(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     catalogue, scratch = built(tmp_path), tmp_path / "scratch"
@@ -126,6 +129,7 @@ def test_who_reads_the_draft_sees_what_is_added_reaches_for_no_file_and_stops_no
     assert seen == [("2026-03-02",), ("2026-03-09",)] and periods(catalogue) == ["2026-03-02", "2026-03-09"]
 
 
+@pytest.mark.slow
 def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "copy")
     catalogue = copy.root / "public" / "catalog.duckdb"
@@ -146,6 +150,7 @@ def test_a_replay_mends_a_catalogue_that_is_gone_or_garbage_and_no_other(project
         assert connection.execute(f"FROM dph_total('{NAME}')").fetchall()
 
 
+@pytest.mark.slow
 def test_whoever_was_killed_while_writing_to_the_old_one_does_not_spoil_the_new_one(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     catalogue = built(tmp_path)
@@ -158,6 +163,7 @@ def test_whoever_was_killed_while_writing_to_the_old_one_does_not_spoil_the_new_
     assert periods(catalogue) == ["2026-03-02"]
 
 
+@pytest.mark.slow
 def test_two_builders_at_once_leave_one_catalogue_that_holds_both(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "copy")
     outcomes = at_once([(copy, week, "") for week in WEEKS[1:4]])
@@ -166,6 +172,7 @@ def test_two_builders_at_once_leave_one_catalogue_that_holds_both(project: Proje
     assert not list((copy.root / "confidential" / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_a_builder_waits_for_another_and_then_builds_anew(project: Project, tmp_path: Path) -> None:
     copy = project.copy(tmp_path / "copy")
     catalogue = copy.root / "public" / "catalog.duckdb"
@@ -181,6 +188,7 @@ def test_a_builder_waits_for_another_and_then_builds_anew(project: Project, tmp_
     assert periods(catalogue, NAME) == WEEKS[:2]
 
 
+@pytest.mark.slow
 def test_a_killed_build_leaves_the_old_catalogue_and_the_next_call_mends_it(project: Project, tmp_path: Path) -> None:
     boundaries = start(project.copy(tmp_path / "whole"), WEEKS[1]).boundaries
     before = (project.root / "public" / "catalog.duckdb").read_bytes()
@@ -199,6 +207,7 @@ def test_a_killed_build_leaves_the_old_catalogue_and_the_next_call_mends_it(proj
     assert not list((copy.root / "confidential" / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_folders_that_were_moved_away_do_not_count_twice(tmp_path: Path) -> None:
     folder = publish(tmp_path, "2026-03-02")
     for name in ("revision=1.old", "revision=7", "revision=x"):
@@ -222,6 +231,7 @@ def test_a_period_whose_publishing_was_killed_is_not_published(tmp_path: Path) -
         latest_revision(tmp_path, "weekly", "2026-03-09")
 
 
+@pytest.mark.slow
 def test_altered_files_never_enter_it(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     before = built(tmp_path).read_bytes()
@@ -234,6 +244,7 @@ def test_altered_files_never_enter_it(tmp_path: Path) -> None:
     assert (tmp_path / "catalog.duckdb").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02", [AGE])
     publish(tmp_path, "2026-03-02", [{"column": "age_lower", "values": ["young", "old"]}], revision=2)
@@ -243,6 +254,7 @@ def test_revisions_may_have_other_axes_under_the_same_column_names(tmp_path: Pat
         assert connection.execute("SELECT cells FROM dph_box('weekly', {'age_lower': 'old'})").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.soak)])
 def test_a_release_may_have_any_legal_name(tmp_path: Path, every: int) -> None:
     names = {
@@ -276,6 +288,7 @@ def test_a_release_may_have_any_legal_name(tmp_path: Path, every: int) -> None:
             assert connection.execute(f"FROM {question}").fetchall(), question
 
 
+@pytest.mark.slow
 def test_a_long_axis_is_asked_as_fast_as_a_short_one(tmp_path: Path) -> None:
     names = [f"town {number}" for number in range(20_000)]
     towns = {"column": "town", "values": names}
@@ -295,6 +308,7 @@ def test_a_long_axis_is_asked_as_fast_as_a_short_one(tmp_path: Path) -> None:
         assert time.process_time() - began < 15  # comparing each with each would take minutes
 
 
+@pytest.mark.slow
 def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02", [AGE, WARD, {"column": "day", "start": 0, "stop": 500, "width": 1}])
 
@@ -324,6 +338,7 @@ def test_it_is_made_of_public_files_alone(tmp_path: Path) -> None:
     assert int((builds[0] != builds[1]).sum()) < 1000
 
 
+@pytest.mark.slow
 def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:

@@ -86,6 +86,7 @@ def published_in_any_order(public: Path, number: int) -> list[dict[str, Any]]:
     return keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", mostly_soaked(range(4), [0]))
 def test_it_grows_in_any_order_to_the_rows_of_one_that_is_built_anew(tmp_path: Path, number: int) -> None:
     public = tmp_path / "public"
@@ -106,6 +107,7 @@ def test_laws_of_all_kinds_grow_as_they_are_built_anew(tmp_path: Path) -> None:
     assert rows["dph_linear_widths"][1] and rows["dph_covariance"][1] and rows["dph_quality_rows"][1]
 
 
+@pytest.mark.slow
 def test_only_what_is_new_is_read_and_no_other_release_is_filled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +135,7 @@ def test_only_what_is_new_is_read_and_no_other_release_is_filled_again(
     assert held(public / "catalog.duckdb") == held(anew(public))
 
 
+@pytest.mark.slow
 def test_what_was_withdrawn_moved_or_replaced_leaves_it_at_the_next_publication(tmp_path: Path) -> None:
     public = tmp_path / "public"
     folders = [publish(public, [WARD], week) for week in WEEKS[:3]]
@@ -156,6 +159,7 @@ def test_what_was_withdrawn_moved_or_replaced_leaves_it_at_the_next_publication(
         assert connection.execute("SELECT DISTINCT period FROM r.weekly_all").fetchall() == [(WEEKS[0],)]
 
 
+@pytest.mark.slow
 def test_what_somebody_else_wrote_into_it_is_not_kept(tmp_path: Path) -> None:
     public = tmp_path / "public"
     publish(public, [WARD])
@@ -177,6 +181,7 @@ def test_it_is_built_anew_from_a_copy_of_the_public_folder_or_a_damaged_file(tmp
         assert held(built(public)) == held(anew(public))
 
 
+@pytest.mark.slow
 def test_python_asks_a_catalogue_for_its_publications_and_files_for_others(tmp_path: Path) -> None:
     def published(count: float, **key: Any) -> Release:
         made = by_hand.estimate([WARD], np.full(by_hand.domain_of([WARD]).shape, count), off=0)

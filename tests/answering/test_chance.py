@@ -90,6 +90,7 @@ def held(inside: list[bool]) -> str:
     return "seldom" if stats.binom.cdf(sum(inside), len(inside), 0.95) < UNLIKELY else "as promised"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", SCALES)
 def test_rates_that_are_constant_lie_in_their_intervals_with_chance(asked: Any, noise: str) -> None:
     found = {}
@@ -105,6 +106,7 @@ def test_rates_that_are_constant_lie_in_their_intervals_with_chance(asked: Any, 
     assert found[False]["w3"] == "seldom"  # 4,000 rows vary by 63
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "ward"), [("little", 0), ("little", 3), ("much", 2)])
 def test_changes_of_a_constant_rate_hold_0_as_often_as_promised_with_chance(asked: Any, noise: str, ward: int) -> None:
     assert held(changes(asked, noise, ward, "true")) == "as promised"
@@ -120,6 +122,7 @@ def changes(asked: Any, noise: str, ward: int, with_chance: str) -> list[bool]:
     return [low <= 0 <= high for low, high in rows]
 
 
+@pytest.mark.slow
 def test_standardised_rates_that_are_constant_lie_in_their_intervals_with_chance(asked: Any, catalogue: Path) -> None:
     standard = pa.table({**people(), "standard": [1.0] * len(people()["ward"])})
     asked.register("standard", standard)
@@ -135,6 +138,7 @@ def test_standardised_rates_that_are_constant_lie_in_their_intervals_with_chance
         assert np.allclose(told.select("ci_lower", "ci_upper").to_numpy(), rows[: len(WARDS)])
 
 
+@pytest.mark.slow
 def test_ratios_of_equal_rates_hold_1_as_often_as_promised_with_chance(asked: Any) -> None:
     boxes = ", ".join(f"{{'ward': ['w1', 'w2', 'w3'], 'place': '{one}'}}" for one in ("p0", "p5"))
     question = f"dph_ratio('r.little', {boxes}, \"by\" := ['ward'], with_chance := true)"
@@ -151,6 +155,7 @@ def answers(asked: Any, question: str) -> list[tuple[float, float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "ward", "other", "without"), [("little", 2, 3, "seldom"), ("much", 1, 2, ""), ("little", 0, 1, "")]
 )
@@ -168,6 +173,7 @@ def test_differences_and_shares_of_constant_rates_are_held_with_chance(
         assert held([low <= first / (first + second) <= high for low, high in rows]) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "without"), [("little", "seldom"), ("much", "")])
 def test_means_and_sums_of_constant_rates_are_held_with_chance_wherever_rows_lie(
     asked: Any, noise: str, without: str
@@ -190,6 +196,7 @@ def read_release(folder: Path) -> Release:
     return Release(folder, json.loads((folder / "audit.json").read_bytes()), replayed=True)
 
 
+@pytest.mark.slow
 def test_what_covers_chance_and_what_does_not_is_said_beside_it(
     asked: Any, catalogue: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +227,7 @@ def test_what_covers_chance_and_what_does_not_is_said_beside_it(
     assert told == {notes.CHANCE_WITHIN}
 
 
+@pytest.mark.slow
 def test_two_revisions_of_a_period_differ_by_noise_alone(tmp_path: Path) -> None:
     public = tmp_path / "public"
     (tmp_path / "scratch").mkdir()

@@ -39,6 +39,7 @@ def test_the_interval_runs_from_the_bins_within_to_the_bins_around() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_count_is_no_more_reliable_than_its_interval(tmp_path: Path) -> None:
     """Noise is 1 % of the count, but of 100 to 500 rows nobody knows on which side of the ends they lie."""
     by_hand.publish(tmp_path, ONE, [AGE])
@@ -58,6 +59,7 @@ def test_within_one_bin_there_may_be_nothing() -> None:
     assert (found.ci_lower, found.ci_upper) == (0, ONE.box(age=(20, 40)).ci_upper)
 
 
+@pytest.mark.slow
 def test_several_axes_may_be_cut_at_once(tmp_path: Path) -> None:
     found = CUBE.box(age=(5, 40), dose=(None, 2), ward="medicine")
     assert (
@@ -76,6 +78,7 @@ def test_ends_beyond_the_edges_are_still_refused(ends: tuple[Any, Any]) -> None:
         ONE.box(age=ends)
 
 
+@pytest.mark.slow
 def test_a_published_release_and_its_ranges_say_the_same(tmp_path: Path) -> None:
     release = by_hand.publish(tmp_path, ONE, [AGE])
     found, both = release.answer(age=(10, 45)), release.range("age", 10, 45)
@@ -83,6 +86,7 @@ def test_a_published_release_and_its_ranges_say_the_same(tmp_path: Path) -> None
     assert (found.ci_lower, found.ci_upper, both.covers) == (both.ci_lower, both.ci_upper, "partly")
 
 
+@pytest.mark.slow
 def test_a_range_is_taken_within_a_box_of_its_own_axis(tmp_path: Path) -> None:
     release = by_hand.publish(tmp_path, CUBE, [AGE, DOSE, WARD])
     found = release.range("age", 10, 60, {"age": (20, None), "dose": (0, 1)})
@@ -91,6 +95,7 @@ def test_a_range_is_taken_within_a_box_of_its_own_axis(tmp_path: Path) -> None:
     assert (cut.outer, cut.inner.cells, cut.covers) == (CUBE.box(age=(20, 40), dose=(0, 1)), 0, "partly")
 
 
+@pytest.mark.slow
 def test_ends_beyond_the_bins_are_told_where_those_end(tmp_path: Path) -> None:
     release = by_hand.publish(tmp_path, CUBE, [AGE, DOSE, WARD])
     with pytest.raises(QuestionRefused, match=r"dose has bins from -inf to 3\.0 only; leave an end open"):
@@ -103,6 +108,7 @@ def test_a_range_without_cells_is_refused() -> None:
         release.box(dose=(3, None))
 
 
+@pytest.mark.slow
 def test_a_published_release_is_opened_by_its_name(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "store")
     for period in ("2026-03-02", "2026-03-09"):
@@ -113,6 +119,7 @@ def test_a_published_release_is_opened_by_its_name(tmp_path: Path) -> None:
         Release.published(store, "weakly")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(30, 30), (40, 40), (35, 30)])
 def test_a_range_whose_ends_do_not_rise_is_told_so(tmp_path: Path, ends: tuple[int, int]) -> None:
     with pytest.raises(QuestionRefused, match="two ends, low below high"):
@@ -137,6 +144,7 @@ MEANT = {
 }
 
 
+@pytest.mark.slow
 def test_the_last_number_of_a_bin_is_answered_with_its_edge(tmp_path: Path) -> None:
     """As the bin is labelled: 60 to 79."""
     by_hand.publish(tmp_path, by_hand.estimate(WHOLE), WHOLE)

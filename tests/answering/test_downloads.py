@@ -39,6 +39,7 @@ def downloads(public: Path, week: str, revision: int = 1) -> Path:
     return public / f"weekly/downloads/period={week}/revision={revision}"
 
 
+@pytest.mark.slow
 def test_each_period_has_its_own_files_which_the_page_names(public: Path) -> None:
     first = publish(public)
     made_anew(public)
@@ -56,6 +57,7 @@ def test_each_period_has_its_own_files_which_the_page_names(public: Path) -> Non
     assert len(named) == 3 and all(map(is_path, named))
 
 
+@pytest.mark.slow
 def test_a_publication_writes_its_own_files_alone(public: Path) -> None:
     publish(public)
     made_anew(public)
@@ -66,6 +68,7 @@ def test_a_publication_writes_its_own_files_alone(public: Path) -> None:
     assert len([*downloads(public, WEEKS[1]).iterdir()]) == 3
 
 
+@pytest.mark.slow
 def test_files_of_what_no_longer_stands_are_emptied_and_not_named(public: Path) -> None:
     publish(public)
     late = publish(public, revision=2)
@@ -78,6 +81,7 @@ def test_files_of_what_no_longer_stands_are_emptied_and_not_named(public: Path) 
     assert "revision=2/cells.csv" not in page and "revision=1/cells.csv" in page
 
 
+@pytest.mark.slow
 def test_large_tables_and_families_have_none(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PublishedFolder, "most_downloaded", 2)
     publish(public)
@@ -100,6 +104,7 @@ def test_cards_of_large_tables_and_families_say_where_files_come_from(public: Pa
     assert "dphist export" not in told["small"] and "#files" in told["large"] and "#files" not in told["small"]
 
 
+@pytest.mark.slow
 def test_a_download_that_cannot_be_made_stops_no_publication(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -85,6 +85,7 @@ def ask(store: Asked, question: str, *parameters: object) -> list[dict[str, Any]
         return rows_of(connection, f"FROM r.{question}", *parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", mostly_soaked(BOXES, [1]), ids=str)
 def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for row in ask(store, "dph_box('r.weekly', ?)", as_json(box)):
@@ -108,6 +109,7 @@ def test_boxes_shares_and_changes_are_the_same_in_sql_and_python(store: Asked, b
     assert_told(row, store.oracles[second].change_since(store.oracles[first], box))
 
 
+@pytest.mark.slow
 def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> None:
     earlier, later = list(store.releases)[:2]
     with pytest.raises(
@@ -118,6 +120,7 @@ def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> No
         store.releases[later].change_since(earlier)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_release_is_shown_in_a_line(store: Asked) -> None:
     period, shown = next(iter(store.releases.items()))
     assert repr(shown) == f"<Release weekly, period {period}, revision 1, in {shown.path}>"
@@ -129,6 +132,7 @@ RANGES: list[tuple[str, Any, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "low", "high"), mostly_soaked(RANGES, [0, 2, 7]))
 def test_a_range_says_what_it_covers_in_sql_and_python(store: Asked, axis: str, low: Any, high: Any) -> None:
     for box in ({}, {"state": "A"}):
@@ -148,6 +152,7 @@ def test_a_range_says_what_it_covers_in_sql_and_python(store: Asked, axis: str, 
             assert_told(mine["outer"], expected.outer, told and told.outer)
 
 
+@pytest.mark.slow
 def test_ends_that_cut_bins_name_the_edges_that_were_taken(store: Asked) -> None:
     found = ask(store, "dph_range('r.weekly', 'age', 10, 70, period := '2026-03-02')")
     assert [(row["covers"], row["lower_end"], row["upper_end"]) for row in found] == [
@@ -163,6 +168,7 @@ def test_ends_that_cut_bins_name_the_edges_that_were_taken(store: Asked) -> None
 MARGINALS = [["age"], ["day", "county"], ["state"], ["region", "state"], ["state", "day"], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "box"), mostly_soaked(list(itertools.product(MARGINALS, BOXES)), [5, 10, 15, 20]), ids=str
 )
@@ -190,6 +196,7 @@ def test_nothing_is_said_of_an_interval_where_there_is_none(store: Asked, questi
     assert bare or question == "dph_whole"
 
 
+@pytest.mark.slow
 def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
     for release in (store.releases[period] for period in TOLD[1:2]):
         for row in release.marginal(["state", "age"], {"region": ["S", None]}).to_dicts()[:: 1 if SOAKING else 3]:
@@ -208,6 +215,7 @@ def test_a_row_of_a_marginal_is_the_answer_to_its_box(store: Asked) -> None:
             assert none_as_nan(row["noise_error"]) == pytest.approx(found.noise_error, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "box"),
     mostly_soaked(list(itertools.product(["age", "day"], [*BOXES[:2], BOXES[3]])), [0, 4, 5]),
@@ -225,6 +233,7 @@ def test_quantiles_are_the_same_in_sql_and_python(store: Asked, axis: str, box: 
         assert_told(row, expected, told.get(row["period"], {}).get(row["q"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", mostly_soaked(["cells", "tree"], [1]))
 def test_quantiles_that_noise_leaves_wide_are_the_same_in_sql_and_python(tmp_path: Path, kind: str) -> None:
     axes = [{"column": "income", "start": 0, "stop": 600, "width": 1}, by_hand.WARD]
@@ -257,6 +266,7 @@ def test_a_quantile_of_two_bins_pays_for_the_one_edge_between_them(tmp_path: Pat
     assert (found.ci_lower, found.ci_upper) == (0, 50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", mostly_soaked(BOXES, [3]), ids=str)
 def test_bands_and_whole_counts_are_the_same_in_sql_and_python(store: Asked, box: Box) -> None:
     for level in (0.5, 0.95, 0.999) if SOAKING else (0.5, 0.95):
@@ -304,6 +314,7 @@ def test_a_wrong_name_is_told_the_right_ones(store: Asked, question: str, messag
             connection.execute(f"SELECT {columns} FROM r.{question}").fetchall()
 
 
+@pytest.mark.slow
 def test_python_refuses_the_same(store: Asked) -> None:
     release = store.releases["2026-03-02"]
     questions: dict[str, Callable[[], object]] = {
@@ -323,6 +334,7 @@ def test_python_refuses_the_same(store: Asked) -> None:
             question()
 
 
+@pytest.mark.slow
 def test_an_axis_may_be_called_self_or_as_a_column_of_an_answer(tmp_path: Path) -> None:
     names = ("self", "cells", "note", "basis", "noise_error", "count", "level")
     axes = [{"column": name, "values": ["a", "b"]} for name in names]
@@ -379,6 +391,7 @@ def every_answer(catalogue: Path) -> dict[str, list[dict[str, Any]]]:
         return {name: rows_of(connection, f"FROM r.{asked.format('r.')}") for name, asked in QUESTIONS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", mostly_soaked([opened, copied, from_another_folder, installed], [3]))
 def test_every_macro_answers_however_it_is_reached(
     store: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Way
@@ -394,6 +407,7 @@ def test_every_macro_answers_however_it_is_reached(
             ) == (repr(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 def test_macros_answer_while_a_new_period_is_published(tmp_path: Path) -> None:
     public, scratch = tmp_path / "public", tmp_path / "scratch"

@@ -75,6 +75,7 @@ def expected(public: Path, column: str) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_csv_holds_every_cell_of_the_latest_revisions_for_pandas(public: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     rows = pandas.read_csv(
@@ -112,6 +113,7 @@ def test_cells_are_exported_as_the_macro_answers_them(tmp_path: Path) -> None:
     assert {*rows["reliability"].to_pylist()} == {"good", "fair", "poor"}
 
 
+@pytest.mark.slow
 def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay_numbers(public: Path, tmp_path: Path) -> None:
     text = exported(public, "csv", tmp_path / "weekly.csv").read_text(encoding="utf-8")
     header, *rows = csv.reader(io.StringIO(text))
@@ -145,6 +147,7 @@ def test_a_number_is_no_formula_and_what_may_run_is_one() -> None:
     assert [text for text in formulas if not is_formula(text)] == []
 
 
+@pytest.mark.slow
 def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_path: Path) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -164,6 +167,7 @@ def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_p
     assert set(header) <= set(notes) and notes["poor"] == RELIABILITY.legend["poor"]
 
 
+@pytest.mark.slow
 def test_the_same_release_gives_the_same_files(public: Path, tmp_path: Path) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
     for to in ("csv", "xlsx", "sdmx-csv"):
@@ -171,6 +175,7 @@ def test_the_same_release_gives_the_same_files(public: Path, tmp_path: Path) -> 
         assert files[0] == files[1]
 
 
+@pytest.mark.slow
 def test_sdmx_csv_is_read_by_pysdmx_with_codes_and_errors(public: Path, tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed")
     pysdmx = pytest.importorskip("pysdmx.io", reason="pysdmx is not installed")
@@ -189,6 +194,7 @@ def test_sdmx_csv_is_read_by_pysdmx_with_codes_and_errors(public: Path, tmp_path
     assert set(rows["DAY"]) == {"2026_01_05_TO_2026_01_11", "2026_01_12_TO_2026_01_18"}
 
 
+@pytest.mark.slow
 def test_codes_that_labels_do_not_give_are_numbers(tmp_path: Path) -> None:
     axes = [{"column": "ward", "values": ["Ärzte 1", "ärzte-1", "病院"]}, {"column": "x", "edges": [-0.5, 0, 1.5]}]
     publish(tmp_path, axes=axes)
@@ -200,6 +206,7 @@ def test_codes_that_labels_do_not_give_are_numbers(tmp_path: Path) -> None:
     assert labels == {"ward": ["Ärzte 1", "ärzte-1", "病院"], "x": ["-0.5 to under 0", "0 to under 1.5"]}
 
 
+@pytest.mark.slow
 def test_text_files_have_the_decimals_of_the_noise_or_those_asked_for(public: Path, tmp_path: Path) -> None:
     exact = Exported.read(public, "weekly", decimals=15)
     full, usual = (list(csv_lines(replace(exact, decimals=decimals))) for decimals in (15, None))
@@ -211,6 +218,7 @@ def test_text_files_have_the_decimals_of_the_noise_or_those_asked_for(public: Pa
     assert all(len(str(line[sent[0].index("OBS_VALUE")]).partition(".")[2]) == 2 for line in sent[1:])
 
 
+@pytest.mark.slow
 def test_a_workbook_keeps_full_numbers_and_shows_few_decimals(tmp_path: Path) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
@@ -242,6 +250,7 @@ def test_a_period_or_a_revision_is_exported_when_asked(public: Path, tmp_path: P
         keys(period=WEEKS[1])
 
 
+@pytest.mark.slow
 def test_other_axes_in_a_later_period_have_columns_of_their_own(tmp_path: Path) -> None:
     public = tmp_path / "public"
     publish(public, WEEKS[0], [AGE])
@@ -271,6 +280,7 @@ def test_a_file_that_cannot_be_written_is_answered_with_the_mend(
     assert not (tmp_path / "x.xlsx").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_is_not_replaced_unasked(public: Path, tmp_path: Path) -> None:
     records = tmp_path / "weekly.csv"
     records.write_text("somebody's records", encoding="utf-8")
@@ -288,6 +298,7 @@ def test_a_file_that_is_there_is_not_replaced_unasked(public: Path, tmp_path: Pa
     assert records.read_text(encoding="utf-8").startswith("period,")
 
 
+@pytest.mark.slow
 def test_a_workbook_holds_no_more_rows_than_a_sheet(
     public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +318,7 @@ def test_reliability_follows_the_error() -> None:
     assert RELIABILITY.word(math.nan, math.nan, math.nan) == ""
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
     office.with_release()
     done = office.run("export", "wards", "--to", "csv")

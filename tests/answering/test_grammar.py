@@ -187,6 +187,7 @@ def test_nothing_that_is_short_enough_takes_long_to_read() -> None:
         assert time.process_time() - started < 2, hostile[:20]
 
 
+@pytest.mark.slow
 @examples(100)
 @given(st.text(max_size=60))
 def test_any_text_gives_a_box_or_a_refusal(where: str) -> None:
@@ -228,6 +229,7 @@ def test_any_mixture_of_its_words_gives_a_box_or_a_refusal(where: str) -> None:
         assert set(parse_where(where)) <= {"age", "ward", "in", "is", "and", "or", "not", "other"}
 
 
+@pytest.mark.slow
 @examples(300)
 @given(st.text(max_size=40))
 def test_any_category_can_be_asked_for_in_quotes(category: str) -> None:

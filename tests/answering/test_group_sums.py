@@ -58,6 +58,7 @@ def ranges(made: Estimate) -> list[tuple[int, int]]:
 OF_EACH_KIND = ("ahp", "dpcube")  # scattered groups and boxes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [name if name in OF_EACH_KIND else pytest.param(name, marks=pytest.mark.soak) for name in (*ALONE, *BESIDE)],
@@ -143,6 +144,7 @@ def test_a_set_is_made_up_of_the_fewest_boxes_of_a_hierarchy(groups: list[int], 
     assert found is not None and found.tolist() == boxes
 
 
+@pytest.mark.slow
 def test_the_fewest_boxes_are_found_in_sql_too(tmp_path: Path) -> None:
     axis = {"column": "age", "start": 0, "stop": 12, "width": 1}
     wide = hierarchy()
@@ -157,6 +159,7 @@ def test_the_fewest_boxes_are_found_in_sql_too(tmp_path: Path) -> None:
     assert made.range(2, 8).noise_error == pytest.approx(math.sqrt(3 * noise_law(Fraction(4)).variance))
 
 
+@pytest.mark.slow
 def test_a_sum_is_published_only_where_one_was_drawn(tmp_path: Path) -> None:
     one = by_hand.publish(tmp_path, released("structure_first"), [AGE], "one")
     two = by_hand.publish(tmp_path, released("noise_first"), [AGE], "two")

@@ -37,6 +37,7 @@ def within(scale: Fraction, cells: int) -> NDArray[np.float64]:
     return law[middle] + 2 * np.concatenate([[0.0], np.cumsum(law[middle + 1 :])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_a_half_width_is_that_of_brute_force_or_one_more(scale: Fraction) -> None:
     for cells in range(1, 13):
@@ -49,6 +50,7 @@ def test_a_half_width_is_that_of_brute_force_or_one_more(scale: Fraction) -> Non
             assert found == 0 or exact[found - 1] < float(level) + 2e-9, (cells, level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_the_trapezoid_rule_is_as_exact_as_it_says(scale: Fraction) -> None:
     for cells in (2, 3, 7, 12):
@@ -57,6 +59,7 @@ def test_the_trapezoid_rule_is_as_exact_as_it_says(scale: Fraction) -> None:
             assert abs(inside(c) - exact[c]) < 1e-11, (cells, c)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scale", [Fraction(1, 20), Fraction(1), Fraction(50), Fraction(3000), Fraction(10**7)], ids=str
 )

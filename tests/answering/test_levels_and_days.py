@@ -72,6 +72,7 @@ def test_all_three_ways_sum_the_same_cells(published, box, counties, weeks):
     assert (lower, upper) == (answer.ci_lower, answer.ci_upper)
 
 
+@pytest.mark.slow
 def test_a_label_is_taken_where_it_is_unique_and_no_code(tmp_path):
     drug = {"column": "drug", "values": ["A", "B", "C", "D"], "labels": ["B", "same", "same", "only"], "other": True}
     made = by_hand.estimate([drug])
@@ -120,6 +121,7 @@ def test_a_question_that_the_grid_cannot_answer_is_refused_both_ways(published, 
         asked(catalogue, box)
 
 
+@pytest.mark.slow
 def test_an_end_within_a_week_is_answered_all_three_ways(published):
     made, release, catalogue = published
     answer, row = made.box(day=("2026-01-13", None)), asked(catalogue, {"day": ("2026-01-13", None)})

@@ -96,6 +96,7 @@ def ask(catalogue: Path, query: str, *parameters: object) -> list[dict[str, Any]
 ASKED = [(name, box) for name, (_, boxes) in GRIDS.items() for box in boxes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "box"), mostly_soaked(ASKED, range(1, len(ASKED), 3)), ids=str)
 def test_sql_files_and_estimates_answer_alike(store: Any, name: str, box: Box) -> None:
     catalogue, found = store
@@ -119,6 +120,7 @@ def test_sql_files_and_estimates_answer_alike(store: Any, name: str, box: Box) -
             assert expected.ci_lower == pytest.approx(2 * centre - expected.ci_upper)
 
 
+@pytest.mark.slow
 def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     catalogue, found = store
     rows = ask(
@@ -141,6 +143,7 @@ def test_the_catalogue_holds_what_the_audit_says(store: Any) -> None:
     assert ask(catalogue, "FROM r.internals.dph_covariance WHERE period = '2026-03-16'") == []
 
 
+@pytest.mark.slow
 def test_folders_published_before_there_was_a_covariance_are_read_as_noisy_cells(tmp_path: Path) -> None:
     made = by_hand.estimate([AGE, WARD])
     folder = by_hand.publish(tmp_path, made, [AGE, WARD]).path

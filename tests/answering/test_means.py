@@ -30,6 +30,7 @@ def store() -> Asked:
     return published_once()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "box"), mostly_soaked(QUESTIONS, [1, 4]), ids=str)
 def test_means_and_sums_are_those_of_the_cells_in_sql_and_python(store: Asked, axis: str, box: Box) -> None:
     macros = ("mean", "sum") if axis == "age" else ("mean",)
@@ -68,6 +69,7 @@ def test_python_refuses_open_bins(store: Asked) -> None:
         store.releases["2026-03-02"].mean("age")
 
 
+@pytest.mark.slow
 def test_a_wide_bin_moves_a_mean_by_its_rows_alone(tmp_path: Path) -> None:
     axes = [{"column": "los", "edges": [0, 2, 60]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([990.0, 10.0]), off=0), axes)
@@ -76,6 +78,7 @@ def test_a_wide_bin_moves_a_mean_by_its_rows_alone(tmp_path: Path) -> None:
     assert mean.ci_lower < mean.estimate - 1.28 and mean.estimate + 1.28 < mean.ci_upper
 
 
+@pytest.mark.slow
 def test_a_mean_and_a_sum_say_how_far_rows_outside_the_middles_move_them(tmp_path: Path) -> None:
     axes = [{"column": "age", "edges": [0, 10, 40]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([200.0, 100.0]), off=0), axes)
@@ -84,6 +87,7 @@ def test_a_mean_and_a_sum_say_how_far_rows_outside_the_middles_move_them(tmp_pat
     assert release.sum("age").note == said + "sum by at most about 2,500, which the interval covers"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closed", "first"), [("left", 0), ("right", 1)])
 def test_a_bin_of_whole_numbers_reaches_from_its_first_to_its_last(tmp_path: Path, closed: str, first: int) -> None:
     """The bin of one number has it as its mean and both its ends, that of two numbers lies half of one around them."""
@@ -110,6 +114,7 @@ def test_a_bin_of_whole_numbers_reaches_from_its_first_to_its_last(tmp_path: Pat
     assert (most.ci_lower, most.ci_upper) == (first + 3, np.inf)
 
 
+@pytest.mark.slow
 def test_an_empty_box_has_no_mean_and_one_bin_has_its_ends(tmp_path: Path) -> None:
     axes = [{"column": "age", "edges": [0, 10, 20]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([-4.0, 3.0]), off=0), axes)

@@ -102,6 +102,7 @@ def least_ratio(oracle: Oracle, above: Any, below: Any) -> float:
     return first_not(too_far, np.concatenate([np.linspace(0, 20, 2001), [1e9]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), mostly_soaked(PAIRS, [2]), ids=str)
 def test_differences_and_ratios_are_those_of_the_cells(store: Asked, first: Box, second: Box) -> None:
     for name, expected in (("difference", difference), ("ratio", ratio)):
@@ -113,6 +114,7 @@ def test_differences_and_ratios_are_those_of_the_cells(store: Asked, first: Box,
             assert_told(row, expected(store.oracles[row["period"]], first, second), told)
 
 
+@pytest.mark.slow
 def test_a_count_that_may_be_none_leaves_a_ratio_open(tmp_path: Path) -> None:
     axes = [{"column": "ward", "values": ["a", "b", "c"]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([300.0, 4.0, -9.0]), off=0), axes)
@@ -124,6 +126,7 @@ def test_a_count_that_may_be_none_leaves_a_ratio_open(tmp_path: Path) -> None:
     assert (same.ci_lower, same.ci_upper, same.noise_error) == (0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", [{}, {"age": (18, None), "state": {"not": "A"}}], ids=str)
 def test_changes_are_those_of_each_pair_of_neighbouring_periods(store: Asked, box: Box) -> None:
     rows = ask(store, "dph_changes('r.weekly', ?)", as_json(box))
@@ -172,6 +175,7 @@ def test_totals_over_periods_are_those_of_the_cells(store: Asked, first: str | N
     assert_told(row, over(store, taken, box), store.releases["2026-03-09"].over(first, last, box))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "box"),
     mostly_soaked(
@@ -238,6 +242,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("question", "message"), mostly_soaked(REFUSED.items(), [*range(0, len(REFUSED), 2), 9]))
 def test_a_question_without_an_answer_says_why(store: Asked, question: str, message: str) -> None:
     name = question.partition("(")[0]
@@ -285,6 +290,7 @@ def two_releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_catalogue(public, tmp_path_factory.mktemp("scratch"))
 
 
+@pytest.mark.slow
 def test_two_releases_of_an_account_are_compared(two_releases: Path) -> None:
     box = {"state": ["A", "B"]}
     public = two_releases.parent

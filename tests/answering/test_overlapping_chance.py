@@ -77,6 +77,7 @@ def asked(connection: duckdb.DuckDBPyConnection, macro: str, first: str, second:
     return np.array(connection.execute(query).fetchall(), dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("macro", "first", "second"),
     [
@@ -102,6 +103,7 @@ def test_rows_in_both_boxes_vary_alike(varying: duckdb.DuckDBPyConnection, macro
     assert covered(0.7) < 0.9 and covered(1.3) > 0.984
 
 
+@pytest.mark.slow
 def test_the_same_box_twice_differs_by_nothing(varying: duckdb.DuckDBPyConnection) -> None:
     one = BOXES["one"]
     assert not asked(varying, "dph_difference", one, one).any()
@@ -109,6 +111,7 @@ def test_the_same_box_twice_differs_by_nothing(varying: duckdb.DuckDBPyConnectio
     assert found == pytest.approx(np.ones_like(found), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_ratio_of_a_part_is_its_share(varying: duckdb.DuckDBPyConnection) -> None:
     """A share of a whole is binomial: the two macros take the same chance, their noise apart."""
     ratio = asked(varying, "dph_ratio", BOXES["part"], BOXES["whole"])

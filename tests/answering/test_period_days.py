@@ -66,6 +66,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, question: str) -> list[dict[str
     return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
 
 
+@pytest.mark.slow
 def test_every_macro_that_tells_periods_tells_their_days(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         connection.execute("CREATE TABLE people AS SELECT DISTINCT ward, 100 AS population FROM r.weekly")
@@ -94,6 +95,7 @@ def test_every_macro_that_tells_periods_tells_their_days(catalogue: Path) -> Non
                     assert told == {"period_start": str(start), "period_end": str(_after(start))}, macro
 
 
+@pytest.mark.slow
 def test_a_release_without_periods_has_no_days_and_axes_keep_their_names(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         (total,) = _rows(connection, "dph_total('r.odd')")
@@ -115,6 +117,7 @@ def with_gap(public: Path) -> Path:
     return build_catalogue(public, public / "scratch")
 
 
+@pytest.mark.slow
 def test_a_sum_over_periods_says_how_many_days_between_them_are_missing(tmp_path: Path) -> None:
     with attached(with_gap(tmp_path / "public")) as connection:
         (gap,) = _rows(connection, "dph_over('r.weekly')")
@@ -123,6 +126,7 @@ def test_a_sum_over_periods_says_how_many_days_between_them_are_missing(tmp_path
         assert "days between" not in str(whole["note"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "last", "cut"),
     [
@@ -142,6 +146,7 @@ def test_a_sum_cuts_no_period(tmp_path: Path, first: str, last: str, cut: str) -
                 _rows(connection, question)
 
 
+@pytest.mark.slow
 def test_ends_of_a_sum_may_be_named_by_their_weeks(tmp_path: Path) -> None:
     for week in ("2026-03-02", "2026-03-09", "2026-03-16"):
         made = publish(tmp_path / "public", week, str(_after(datetime.date.fromisoformat(week))))
@@ -157,6 +162,7 @@ def test_a_publication_is_not_compared_with_itself(tmp_path: Path) -> None:
         Publication.read(made.path).change_since(Publication.read(made.path), {})
 
 
+@pytest.mark.slow
 def test_a_change_over_a_missing_period_says_so_and_from_which_day(tmp_path: Path) -> None:
     with attached(with_gap(tmp_path / "public")) as connection:
         notes = [row["note"] for row in _rows(connection, "dph_changes('r.weekly')")]
@@ -167,6 +173,7 @@ def test_a_change_over_a_missing_period_says_so_and_from_which_day(tmp_path: Pat
         assert asked["note"] is None  # two periods that were named
 
 
+@pytest.mark.slow
 def test_one_missing_day_is_a_day_and_the_command_names_it_too(tmp_path: Path) -> None:
     for start, end in (("2026-03-02", "2026-03-03"), ("2026-03-04", "2026-03-05")):
         last = publish(tmp_path / "public", start, end)

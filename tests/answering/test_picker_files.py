@@ -60,6 +60,7 @@ def page(public: Path, release: str = "weekly") -> str:
     return (public / release / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_release_has_its_cells_and_its_page_the_one_script(public: Path) -> None:
     published = publish(public, off=0.5)
     made_anew(public)
@@ -74,6 +75,7 @@ def test_a_release_has_its_cells_and_its_page_the_one_script(public: Path) -> No
     assert "script-src" not in (published / "card.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_picker_speaks_the_language_of_the_office(public: Path) -> None:
     publish(public)
     made_anew(public)
@@ -89,6 +91,7 @@ def test_the_picker_speaks_the_language_of_the_office(public: Path) -> None:
     assert len(asked) > 30 and asked <= told["texts"].keys()
 
 
+@pytest.mark.slow
 def test_a_publication_leaves_the_files_of_others_and_of_other_periods_alone(public: Path) -> None:
     publish(public)
     publish(public, release="loans")
@@ -104,6 +107,7 @@ def test_a_publication_leaves_the_files_of_others_and_of_other_periods_alone(pub
     assert offered(public) == [(WEEKS[0], 1), (WEEKS[1], 1)]
 
 
+@pytest.mark.slow
 def test_a_longer_table_of_widths_reaches_the_releases_of_its_scale(public: Path) -> None:
     publish(public)
     made_anew(public)
@@ -114,6 +118,7 @@ def test_a_longer_table_of_widths_reaches_the_releases_of_its_scale(public: Path
     assert content_of(public, "weekly")["half_widths"][0][1][-1] > before
 
 
+@pytest.mark.slow
 def test_what_was_superseded_or_withdrawn_is_not_offered(public: Path) -> None:
     publish(public)
     publish(public, WEEKS[1])
@@ -130,6 +135,7 @@ def test_what_was_superseded_or_withdrawn_is_not_offered(public: Path) -> None:
     assert "script-src" not in page(public) and 'id="picker"' not in page(public)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_before_the_list_is_finished(public: Path, monkeypatch: Any) -> None:
     published = publish(public)
     with monkeypatch.context() as patch:
@@ -140,6 +146,7 @@ def test_a_run_that_was_killed_before_the_list_is_finished(public: Path, monkeyp
     assert offered(made_anew(public)) == [(WEEKS[0], 1)] and shows(public, published)
 
 
+@pytest.mark.slow
 def test_a_list_that_changed_changes_the_page(public: Path) -> None:
     published = publish(public)
     made_anew(public)
@@ -148,6 +155,7 @@ def test_a_list_that_changed_changes_the_page(public: Path) -> None:
     assert not shows(public, published)
 
 
+@pytest.mark.slow
 def test_a_list_that_somebody_damaged_is_made_anew(public: Path) -> None:
     publish(public)
     file = made_anew(public) / "weekly/picker/release.js"
@@ -158,6 +166,7 @@ def test_a_list_that_somebody_damaged_is_made_anew(public: Path) -> None:
         assert file.read_bytes() == right
 
 
+@pytest.mark.slow
 def test_a_table_above_the_limit_has_a_question_but_no_cells(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picker_files, "MOST_CELLS", 2)
     publish(public)
@@ -167,6 +176,7 @@ def test_a_table_above_the_limit_has_a_question_but_no_cells(public: Path, monke
     assert table["periods"][0][5] is None and table["axes"]
 
 
+@pytest.mark.slow
 def test_axes_of_very_many_words_are_left_out(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picker_files, "MOST_WORDS", 50)
     publish(public)
@@ -174,6 +184,7 @@ def test_axes_of_very_many_words_are_left_out(public: Path, monkeypatch: pytest.
     assert table["axes"] is None
 
 
+@pytest.mark.slow
 def test_a_period_with_other_axes_is_told_apart(public: Path) -> None:
     publish(public)
     by_hand.publish(public, by_hand.estimate([AGE]), [AGE], "weekly", WEEKS[1], **days_of(WEEKS[1]))
@@ -182,6 +193,7 @@ def test_a_period_with_other_axes_is_told_apart(public: Path) -> None:
     assert [axis["name"] for axis in table["axes"]] == ["age"]
 
 
+@pytest.mark.slow
 def test_a_family_has_a_folder_a_table_and_tells_which_is_better(public: Path) -> None:
     publish_family(public, *FAMILIES["levels"])
     made_anew(public)
@@ -197,6 +209,7 @@ def _of_one_name(table: Any) -> list[Any]:
     return [one for one in better if len(one[0]) == 1]
 
 
+@pytest.mark.slow
 def test_a_bucket_takes_every_file_and_no_other_name(public: Path) -> None:
     publish(public)
     publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
@@ -224,6 +237,7 @@ def test_numbers_keep_every_bit(number: float) -> None:
     assert found.tobytes() == values.tobytes() or np.array_equal(found, values, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_a_table_of_a_hundred_thousand_fractions_loads_less_than_two_megabytes() -> None:
     draws = np.random.default_rng(1)
     columns = [draws.laplace(0, 20, 100_000) / 3 + draws.gamma(0.5, 100, 100_000) for _ in range(2)]
@@ -281,6 +295,7 @@ def test_cells_tell_the_share_of_rows_that_the_cap_cut(
         assert found == (told and list(told))
 
 
+@pytest.mark.slow
 def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LEAST_SPLIT": 0, "BYTES_OF_TILE": 1, "SHORTEST_SIDE": 1, "MOST_HEAVIER": 1000}.items():
         monkeypatch.setattr(picker_columns, name, value)
@@ -299,6 +314,7 @@ def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatc
     assert {file.read_text() for file in files} == {"dphPicker.cells({},\n{});\n"}
 
 
+@pytest.mark.slow
 def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public: Path) -> None:
     published = publish(public)
     made_anew(public)
@@ -311,6 +327,7 @@ def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public:
     assert "#pick" not in (public / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_ranges_of_bins_have_words(public: Path) -> None:
     axes = [AGE, {"column": "year", "start": 0, "stop": 30, "width": 10, "whole": True}]
     by_hand.publish(public, by_hand.estimate(axes), axes, "bins", "all", counted="loans", axis_labels={"age": "years"})

@@ -43,6 +43,7 @@ def asked(store: Store, *words: str, release: str = "weekly") -> Ran:
     return ran("answer", release, "--store", store.root, *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "column", "box", "heads"),
     mostly_soaked(
@@ -84,6 +85,7 @@ def test_a_pivot_holds_the_numbers_of_the_marginals(
     assert [frame[f"{head}_ci_lower"][-1] for head in heads] == columns["ci_lower"].to_list()
 
 
+@pytest.mark.slow
 def test_an_axis_named_is_total_keeps_its_name(tmp_path: Path) -> None:
     axes: list[dict[str, Any]] = [AGE, {"column": "is_total", "values": ["yes", "no"]}]
     made = by_hand.publish(tmp_path / "public", by_hand.estimate(axes), axes)
@@ -92,12 +94,14 @@ def test_an_axis_named_is_total_keeps_its_name(tmp_path: Path) -> None:
     assert frame["is_total_"].to_list() == [False, False, True]
 
 
+@pytest.mark.slow
 def test_intervals_of_totals_are_narrower_than_the_sum_of_theirs(release: Release) -> None:
     (row, *_) = Pivot.of(Publication.read(release.path), ["age"], "county", {}).answers
     widths = [cell["ci_upper"] - cell["ci_lower"] for head, cell in row.items() if head != TOTAL]
     assert row[TOTAL]["ci_upper"] - row[TOTAL]["ci_lower"] < 0.6 * sum(widths)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_pivot_with_totals(
     store: Store, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +123,7 @@ def test_the_command_prints_a_pivot_with_totals(
     assert "±" not in asked(store, "--by", "age", "--pivot", "state", release="unmeasured").out.splitlines()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", mostly_soaked([40, 60, 80], [0]))
 def test_on_a_narrow_terminal_columns_stand_below_and_no_number_is_cut(
     store: Store, release: Release, monkeypatch: pytest.MonkeyPatch, width: int
@@ -154,6 +159,7 @@ def test_what_is_no_pivot_is_refused(store: Store, words: list[str], says: str) 
     assert done.code == 1 and says in done.err, done.err
 
 
+@pytest.mark.slow
 def test_heads_that_look_alike_are_told_apart(tmp_path: Path) -> None:
     axes: list[dict[str, Any]] = [AGE, {"column": "kind", "values": ["total", "a"], "other": True}]
     made = by_hand.publish(tmp_path / "public", by_hand.estimate(axes), axes)
@@ -163,6 +169,7 @@ def test_heads_that_look_alike_are_told_apart(tmp_path: Path) -> None:
         made.pivot("age", "kind")
 
 
+@pytest.mark.slow
 def test_duckdb_pivots_a_marginal_by_its_own_statement() -> None:
     store = published_once()
     with attached(store.catalogue) as connection:

@@ -37,6 +37,7 @@ def plotted(store: Store, release: str, *words: str) -> Result:
     return CliRunner().invoke(app, ["plot", release, "--over", "period", *words, "--store", str(store.root)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("box", [{}, {"ward": "surgery"}])
 def test_each_bar_is_what_answer_says_of_its_period(store: Store, box: dict[str, str]) -> None:
     folders = [store.public / "weekly" / f"period={week}" / "revision=1" for week in WEEKS]
@@ -51,6 +52,7 @@ def test_each_bar_is_what_answer_says_of_its_period(store: Store, box: dict[str,
     assert "7 days are in no published period" in picture.note and "not chance" in picture.note
 
 
+@pytest.mark.slow
 def test_a_page_has_the_numbers_and_the_newest_periods_are_drawn(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

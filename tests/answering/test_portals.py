@@ -127,6 +127,7 @@ def expected(public: Path, column: str) -> list[Any]:
     return list(pq.ParquetFile(place / "histogram.parquet").read([column])[0].to_pylist())
 
 
+@pytest.mark.slow
 def test_px_holds_each_figure_with_its_interval_and_a_strict_reader_takes_it(files: dict[str, Path]) -> None:
     px = px_reader.read(files["px"].read_text(encoding="utf-8"))
     assert px.keywords["STUB",] == ["period", "age", "class"]
@@ -142,6 +143,7 @@ def test_px_holds_each_figure_with_its_interval_and_a_strict_reader_takes_it(fil
     assert "withdrawn: 2026-03-16" in "".join(px.keywords["NOTEX",])
 
 
+@pytest.mark.slow
 def test_pyaxis_reads_the_same_numbers_of_a_px_file(files: dict[str, Path]) -> None:
     pyaxis = pytest.importorskip("pyaxis.pyaxis", reason="pyaxis is not installed")
     made = pyaxis.parse(str(files["px"]), encoding="utf-8")
@@ -176,6 +178,7 @@ def test_periods_of_the_calendar_are_times_of_px(start: str, end: str, told: tup
     assert made == (told and (told[0], [told[1]]))
 
 
+@pytest.mark.slow
 def test_cells_without_an_interval_are_dots_with_words(tmp_path: Path) -> None:
     by_hand.publish(tmp_path, by_hand.estimate([WARD], scale=None), [WARD], period="all", title="Beds")
     write_export(Exported.read(tmp_path, "weekly"), "px", tmp_path / "x.px")
@@ -185,6 +188,7 @@ def test_cells_without_an_interval_are_dots_with_words(tmp_path: Path) -> None:
     assert all(isinstance(cell, float) for key, cell in px.cells.items() if key[-1] == "Estimate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["px", "sdmx-csv"])
 def test_periods_with_other_bins_are_refused_where_one_list_of_codes_would_lie(tmp_path: Path, to: Format) -> None:
     for week, edges in zip(WEEKS[:2], ([0, 10, 20], [0, 5, 20]), strict=True):
@@ -196,6 +200,7 @@ def test_periods_with_other_bins_are_refused_where_one_list_of_codes_would_lie(t
 
 
 # sdmx1 leaves the files that it reads open.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_sdmx1_reads_structure_and_data_with_codes_alone(files: dict[str, Path]) -> None:
     sdmx = pytest.importorskip("sdmx", reason="sdmx1 is not installed")
@@ -214,6 +219,7 @@ def test_sdmx1_reads_structure_and_data_with_codes_alone(files: dict[str, Path])
     assert upper == expected(files["public"], "ci_upper")
 
 
+@pytest.mark.slow
 def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhere(files: dict[str, Path]) -> None:
     import xml.etree.ElementTree as ET
 
@@ -230,6 +236,7 @@ def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhe
     assert {row[name] for row in rows for name in ("AGE", "CLASS", "OBS_STATUS")} <= codes
 
 
+@pytest.mark.slow
 def test_px_and_sdmx_name_the_language_of_their_texts_and_codes_have_none(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -261,6 +268,7 @@ def test_px_and_sdmx_name_the_language_of_their_texts_and_codes_have_none(
         assert len(read) == len(px.cells) and set(read["Inhalt"]) == set(px.keywords["VALUES", "Inhalt"])
 
 
+@pytest.mark.slow
 def test_no_two_axes_have_one_id(tmp_path: Path) -> None:
     axes = [{"column": name, "values": ["a"]} for name in ("action", "action_", "note_", "note", "ward")]
     by_hand.publish(tmp_path / "p", by_hand.estimate(axes), axes, period="all")
@@ -271,6 +279,7 @@ def test_no_two_axes_have_one_id(tmp_path: Path) -> None:
     assert all(f'id="CL_{identifier}"' in text for identifier in header[3:8])
 
 
+@pytest.mark.slow
 def test_the_agency_is_the_offices_own_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
     public = opened(tmp_path, {"agency": "DE1.STAT"}, WEEKS[:1])
     write_export(Exported.read(public, "weekly"), "sdmx-csv", tmp_path / "x.csv")
@@ -282,6 +291,7 @@ def test_the_agency_is_the_offices_own_and_a_wrong_one_is_refused(tmp_path: Path
         write_export(Exported.read(public, "weekly"), "sdmx-csv", tmp_path / "y.csv")
 
 
+@pytest.mark.slow
 def test_frictionless_finds_a_valid_package_beside_a_csv_file(files: dict[str, Path]) -> None:
     frictionless = pytest.importorskip("frictionless", reason="frictionless is not installed")
     report = frictionless.validate(str(files["csv"].with_suffix(".datapackage.json")))
@@ -289,6 +299,7 @@ def test_frictionless_finds_a_valid_package_beside_a_csv_file(files: dict[str, P
     assert report.stats["errors"] == 0 and report.tasks[0].stats["rows"] == 2 * CELLS
 
 
+@pytest.mark.slow
 def test_the_package_describes_each_column_of_the_csv_file_and_its_bytes(files: dict[str, Path]) -> None:
     import hashlib
 
@@ -316,6 +327,7 @@ def graph_of(file: Path, written: str = "json-ld") -> Any:
         return rdflib.Graph().parse(str(file), format=written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["dcat-ap", "healthdcat-ap"])
 def test_records_for_portals_meet_the_shapes_of_their_profiles(files: dict[str, Path], to: str) -> None:
     assert refused_by_our_shapes(files[to].read_text()) == ""
@@ -358,6 +370,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 def test_a_health_record_with_a_broken_field_does_not_meet_its_profile(health: Path) -> None:
     record = health.read_text()
     assert [field for field, (was, _) in BROKEN.items() if was not in record] == []
@@ -423,6 +436,7 @@ def health(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "x.jsonld"
 
 
+@pytest.mark.slow
 def test_records_meet_the_published_shapes_of_dcat_ap(files: dict[str, Path], health: Path) -> None:
     assert violated(graph_of(health), "dcat-ap") == set()
     for to in ("dcat-ap", "healthdcat-ap"):
@@ -436,6 +450,7 @@ def test_a_health_record_lacks_nothing_of_the_protected_profile_but_a_sample(hea
     assert violated(graph_of(health), "protected") == {("sample", "MinCount")}
 
 
+@pytest.mark.slow
 def test_a_health_record_of_an_office_that_told_less_lacks_just_that(files: dict[str, Path]) -> None:
     told = ("publisherType", "publisherNote", "trustedDataHolder", "healthTheme", "hasPurpose", "hasURL", "mbox")
     around = {("publisher", "Node"), ("hdab", "Node"), ("sample", "MinCount")}
@@ -461,6 +476,7 @@ def test_what_the_office_told_of_itself_stands_in_the_health_record(health: Path
     assert formats == {"CSV", "PARQUET"}
 
 
+@pytest.mark.slow
 def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str, Path]) -> None:
     graph = graph_of(files["healthdcat-ap"])
     dct, dcat = "http://purl.org/dc/terms/", "http://www.w3.org/ns/dcat#"
@@ -589,6 +605,7 @@ def test_a_file_about_the_publisher_that_cannot_be_read_is_told(tmp_path: Path, 
     assert len(faults(tmp_path / "public")) == 1 and About.of(tmp_path / "public") == About()
 
 
+@pytest.mark.slow
 def test_the_same_release_gives_the_same_bytes(files: dict[str, Path], tmp_path: Path) -> None:
     for to in ("px", "sdmx-csv", "dcat-ap", "healthdcat-ap"):
         file = tmp_path / files[to].name

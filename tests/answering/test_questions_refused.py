@@ -62,6 +62,7 @@ def test_other_as_a_category_is_answered_with_how_to_write_it(store: Asked, box:
             connection.execute("FROM r.dph_box('r.weekly', {'county': '99'})").fetchall()
 
 
+@pytest.mark.slow
 def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) -> None:
     with attached(store.catalogue) as connection:
         everything = connection.execute("FROM r.dph_total('r.weekly')").fetchall()
@@ -69,6 +70,7 @@ def test_no_box_and_an_empty_one_are_everything(store: Asked, tmp_path: Path) ->
             assert connection.execute(f"FROM r.dph_box('r.weekly', {box})").fetchall() == everything
 
 
+@pytest.mark.slow
 def test_columns_that_look_alike_are_not_mixed_up(tmp_path: Path) -> None:
     axes = [{"column": "ward", "values": ["a", "b"]}, {"column": "ward_label", "values": ["x", "y"]}]
     by_hand.publish(tmp_path, by_hand.estimate(axes), axes)

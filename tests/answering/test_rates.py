@@ -75,6 +75,7 @@ def test_a_population_that_is_not_there_is_named(store: Asked, name: str) -> Non
                 connection.execute(f"FROM r.{call}")
 
 
+@pytest.mark.slow
 def test_a_rate_without_axes_is_that_of_all_people(store: Asked) -> None:
     release = store.releases["2026-03-02"]
     everybody = pl.DataFrame({"population": [4000]})
@@ -104,6 +105,7 @@ STANDARD = pl.DataFrame(
 ).with_columns(age_upper=pl.col("age_lower").replace_strict({None: 0, 0: 18, 18: 65, 65: None}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", mostly_soaked([["state"], []], [0]), ids=str)
 def test_standardised_rates_weight_the_rates_of_each_stratum(store: Asked, by: list[str]) -> None:
     people = STANDARD if by else STANDARD.filter(state="A")

@@ -88,6 +88,7 @@ def ask(town: Town, question: str, *parameters: object) -> list[dict[str, Any]]:
 ASKED = [(axis, ends) for axis, all_ends in RANGES.items() for ends in all_ends]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [8]), ids=str)
 def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     releases = town.releases[axis]
@@ -109,6 +110,7 @@ def test_boxes_totals_and_changes_are_the_same_in_sql_and_python(town: Town, axi
         assert_told(row, town.oracles[axis][second].change_since(town.oracles[axis][first], {axis: ends}), told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "ends"),
     mostly_soaked(ASKED + [(axis, ends) for axis in CUT for ends in CUT[axis]], [4, 8, 9, 12, 14]),
@@ -129,6 +131,7 @@ def test_ranges_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
     assert {row["covers"] for row in rows} == ({"inner", "outer"} if ends in CUT[axis] else {"exactly"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [4]), ids=str)
 def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     for whole in RANGES[axis][: 4 : 1 if SOAKING else 2]:
@@ -143,6 +146,7 @@ def test_shares_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any)
             assert_told(row, town.oracles[axis][row["period"]].share({axis: ends}, {axis: whole}), told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [2]), ids=str)
 def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     box = {axis: ends}
@@ -165,6 +169,7 @@ def test_marginals_bands_and_whole_counts_are_the_same_in_sql_and_python(town: T
         assert [without_days(row) for row in rows if row["period"] == period] == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "ends"), mostly_soaked(ASKED, [7]), ids=str)
 def test_quantiles_are_the_same_in_sql_and_python(town: Town, axis: str, ends: Any) -> None:
     widths = set()
@@ -177,6 +182,7 @@ def test_quantiles_are_the_same_in_sql_and_python(town: Town, axis: str, ends: A
     assert len(widths) > 1 or ends in ((0, 6), (75, 90), (None, 6), ("2026-01-05", "2026-01-12"))
 
 
+@pytest.mark.slow
 def test_a_row_of_a_marginal_is_its_boxs_answer_with_its_cells_interval(town: Town) -> None:
     for period in list(town.releases["age"])[-1:]:
         release = town.releases["age"][period]
@@ -193,6 +199,7 @@ def test_a_row_of_a_marginal_is_its_boxs_answer_with_its_cells_interval(town: To
         assert unbiased is not None and max(widths) == pytest.approx(2 * unbiased.half_width_of_cell(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_interval_is_that_of_the_law_at_the_estimate(town: Town) -> None:
     made = town.made["age"]["2026-03-23"]
     assert isinstance(made.unbiased, ReportedCells)
@@ -225,6 +232,7 @@ def test_cells_of_equal_variances_and_other_slopes_are_a_row_each(tmp_path: Path
     assert [row["ci_upper"] for row in rows] == pytest.approx([reach - 5 for reach in reaches])
 
 
+@pytest.mark.slow
 def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Town) -> None:
     made = town.made["age"]["2026-03-30"].unbiased
     assert isinstance(made, ReportedCells)
@@ -250,6 +258,7 @@ def test_audit_and_catalogue_hold_the_law_beside_releases_of_an_office(town: Tow
     assert [name for name in columns[0] if name not in columns[1]] == []
 
 
+@pytest.mark.slow
 def test_what_an_office_published_answers_beside_it_as_it_does_alone(town: Town, tmp_path: Path) -> None:
     axes = [by_hand.AGE, by_hand.WARD]
     by_hand.publish(tmp_path, by_hand.estimate(axes), axes, "wards")
@@ -275,6 +284,7 @@ def assert_central(rows: list[dict[str, Any]], found: Answer) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_equal_edges_with_other_atoms_are_another_grid(tmp_path: Path) -> None:
     made = reported.estimate([reported.AGE])
     assert isinstance(made.unbiased, ReportedCells)
@@ -312,6 +322,7 @@ def test_an_estimate_from_reports_has_one_axis_and_atoms_for_each_cell() -> None
         Estimate(domain, np.zeros(domain.shape), made.charges, square)
 
 
+@pytest.mark.slow
 def test_an_altered_law_is_found_and_an_audit_without_a_model_is_central(tmp_path: Path) -> None:
     local = reported.publish(tmp_path, reported.estimate([reported.AGE]), [reported.AGE])
     central = by_hand.publish(tmp_path, by_hand.estimate([by_hand.AGE]), [by_hand.AGE], "older")
@@ -330,6 +341,7 @@ def test_an_altered_law_is_found_and_an_audit_without_a_model_is_central(tmp_pat
         build_catalogue(tmp_path, tmp_path / "scratch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "epsilon", "share"), mostly_soaked([("grr", 8.0, 0.05), ("optimized", 2.0, 0.1)], [0])
 )

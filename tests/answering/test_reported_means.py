@@ -75,6 +75,7 @@ def moments(release: Release, axis: str, chosen: slice = slice(None)) -> ReportM
     return ReportMoments(picked, np.array(MIDDLES[axis][chosen]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axis", "box", "chosen", "half", "first", "last"),
     [("age", "{'age': [6, 60]}", slice(1, 5), 7.5, 6, 60), ("day", "{}", slice(None), 3.5, 20458, 20458 + 84)],
@@ -105,6 +106,7 @@ def test_a_mean_from_reports_has_the_interval_of_its_covariances_and_of_its_bins
         assert (told.ci_lower, told.noise_error) == (row["ci_lower"], row["noise_error"])
 
 
+@pytest.mark.slow
 def test_a_sum_from_reports_has_the_interval_of_its_covariances_and_of_its_bins(
     catalogue: tuple[Path, dict[tuple[str, str], Release]],
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_sum_from_reports_has_the_interval_of_its_covariances_and_of_its_bins(
         assert row["basis"] == "linear" and "middle of its bin" in row["note"]
 
 
+@pytest.mark.slow
 def test_words_tell_how_far_rows_elsewhere_in_their_bins_move_a_mean_or_sum(
     catalogue: tuple[Path, dict[tuple[str, str], Release]],
 ) -> None:
@@ -134,6 +137,7 @@ def test_words_tell_how_far_rows_elsewhere_in_their_bins_move_a_mean_or_sum(
     assert row["note"].endswith(f"by at most about {round(6 * total['unbiased']):,}, which the interval covers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("macro", ["dph_mean", "dph_sum"])
 def test_a_bin_of_reports_that_is_open_has_no_middle_and_no_interval(
     catalogue: tuple[Path, dict[tuple[str, str], Release]], macro: str
@@ -164,6 +168,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Release:
     return reported.publish(tmp_path_factory.mktemp("public"), reported.estimate(axes), axes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bin_", "first", "last"),
     mostly_soaked([((0, 6), 0, 5), ((6, 18), 6, 17), ((60, 75), 60, 74), ((75, 90), 75, 90)], [0, 3]),
@@ -187,6 +192,7 @@ def test_a_bin_of_whole_numbers_from_reports_reaches_from_its_first_to_its_last(
     assert [row["age"] for row in shown] == [words]
 
 
+@pytest.mark.slow
 def test_all_bins_of_whole_numbers_from_reports_have_the_mean_of_their_middles(town: Release) -> None:
     counts = town.marginal(["age"])["unbiased"].to_numpy()
     middles, halves = np.array([2.5, 11.5, 23.5, 37, 52, 67, 82.5]), np.array([2.5, 5.5, 5.5, 7, 7, 7, 7.5])

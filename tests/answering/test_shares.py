@@ -61,6 +61,7 @@ def shares(catalogue: Path) -> Shares:
         return {row["period"]: row for row in rows_of(connection, "FROM r.dph_share('r.weekly', {'ward': 'a'})")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", ["2026-01-05", "2026-01-12"])
 def test_at_the_ends_of_a_share_the_part_is_as_far_off_as_noise_goes(shares: Shares, period: str) -> None:
     share, scale = shares[period], COUNTS[period][1]
@@ -71,6 +72,7 @@ def test_at_the_ends_of_a_share_the_part_is_as_far_off_as_noise_goes(shares: Sha
     assert share["ci_lower"] < 0.3 < share["ci_upper"]
 
 
+@pytest.mark.slow
 def test_a_share_of_next_to_nothing_may_be_any(shares: Shares) -> None:
     """Where the whole is lost in noise and the part far below none, what lies between two roots is excluded.
 
@@ -83,6 +85,7 @@ def test_a_share_of_next_to_nothing_may_be_any(shares: Shares) -> None:
     assert (lost["ci_lower"], lost["ci_upper"]) == pytest.approx((0, 0.14), abs=0.02)
 
 
+@pytest.mark.slow
 def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(shares: Shares, catalogue: Path) -> None:
     first, second = "2026-01-19", "2026-01-26"
     qs = [math.exp(-1 / COUNTS[period][1]) for period in (first, second)]
@@ -95,6 +98,7 @@ def test_two_intervals_that_hold_together_miss_with_2_5_percent_each(shares: Sha
     assert (moved["ci_lower"], moved["ci_upper"]) == (50 - reach - other, 50 + reach + other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", ["2026-03-02", "2026-03-09", "2026-03-16"])
 def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(shares: Shares, period: str) -> None:
     found = shares[period]
@@ -102,12 +106,14 @@ def test_there_is_no_share_of_a_whole_that_is_estimated_at_nothing(shares: Share
     assert 0 <= found["ci_lower"] <= found["ci_upper"] <= 1
 
 
+@pytest.mark.slow
 def test_python_has_no_number_for_a_share_that_there_is_not(catalogue: Path) -> None:
     folder = catalogue.parent / "weekly" / "period=2026-03-02" / "revision=1"
     found = Publication.read(folder).share({"ward": "a"}, {})
     assert math.isnan(found.estimate) and math.isnan(found.noise_error) and found.note == NO_WHOLE
 
 
+@pytest.mark.slow
 def test_a_change_may_be_of_another_release_and_of_another_revision(tmp_path: Path) -> None:
     one, two = (published(tmp_path / name, [900, 2100 + step], Fraction(2)) for name, step in (("a", 0), ("b", 5)))
     made = by_hand.estimate([WARD], np.array([950.0, 2100]), scale=Fraction(2), off=0)
@@ -121,6 +127,7 @@ def test_a_change_may_be_of_another_release_and_of_another_revision(tmp_path: Pa
     assert (back.ci_lower, back.ci_upper, back.cells) == (-forth.ci_upper, -forth.ci_lower, 4)
 
 
+@pytest.mark.slow
 def test_a_share_names_its_two_counts_and_takes_its_boxes_by_name(tmp_path: Path) -> None:
     """The share is that of the 2,100 rows in b which are f, and not of the rows of f which lie in b."""
     axes = [WARD, {"column": "sex", "values": ["f", "m"]}]

@@ -242,11 +242,13 @@ def test_each_comparison_is_made_at_999_per_mille_or_more_where_there_are_many()
     assert level_for(10**7, 52) == Fraction(999_999, 1_000_000)
 
 
+@pytest.mark.slow
 def test_three_years_of_weeks_ring_at_most_once_a_year() -> None:
     """Seasons, feasts, overdispersed chance and noise; `make test-all` does 20 years, `make soak` 200."""
     assert sum(Year(generator(number)).false_alarms()[0] for number in range(3)) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 def test_many_years_of_weeks_ring_at_most_once_a_year_in_the_mean() -> None:
     years = 200 if SOAKING else 10
@@ -256,6 +258,7 @@ def test_many_years_of_weeks_ring_at_most_once_a_year_in_the_mean() -> None:
     assert without.mean() > 0.01  # else the rule would be too dull to find anything
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 @pytest.mark.parametrize("last", [1, 5], ids=["after one week", "after five weeks"])
 def test_planted_faults_are_found(last: int) -> None:

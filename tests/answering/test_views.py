@@ -57,6 +57,7 @@ def built(public: Path) -> Path:
     return build_catalogue(public, scratch)
 
 
+@pytest.mark.slow
 def test_a_view_has_the_latest_revisions_and_another_every_one(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         asked = "SELECT period, revision, count(*) AS cells FROM r.{} GROUP BY ALL ORDER BY ALL"
@@ -68,6 +69,7 @@ def test_a_view_has_the_latest_revisions_and_another_every_one(catalogue: Path) 
         assert flagged.fetchall() == [row[:2] for row in latest]
 
 
+@pytest.mark.slow
 def test_the_columns_of_a_view_are_typed_and_explained(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         described = rows_of(connection, "DESCRIBE r.weekly")
@@ -88,6 +90,7 @@ def test_the_columns_of_a_view_are_typed_and_explained(catalogue: Path) -> None:
         assert days[0] == (datetime.date(2026, 3, 2), datetime.date(2026, 3, 9))
 
 
+@pytest.mark.slow
 def test_other_is_told_from_an_open_end_and_from_an_axis_that_is_not_there(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         asked = "SELECT DISTINCT age_lower, age_upper, age_is_other FROM r.weekly WHERE {} ORDER BY ALL"
@@ -102,6 +105,7 @@ def test_other_is_told_from_an_open_end_and_from_an_axis_that_is_not_there(catal
         assert (None, None, None, True) in wards and (None, None, "surgery", False) in wards
 
 
+@pytest.mark.slow
 def test_published_columns_keep_their_names_beside_those_of_a_view(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         (row,) = rows_of(connection, "FROM r.odd_all")
@@ -109,6 +113,7 @@ def test_published_columns_keep_their_names_beside_those_of_a_view(catalogue: Pa
     assert row["period_end"] == datetime.date(2026, 3, 9) and row["period_start_is_other"] is False
 
 
+@pytest.mark.slow
 def test_everything_is_explained_by_a_comment(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         for kind, name in (("tables", "table_name"), ("views", "view_name")):
@@ -128,6 +133,7 @@ def test_everything_is_explained_by_a_comment(catalogue: Path) -> None:
         assert "In: the release's table" in dict(macros)["dph_box"]
 
 
+@pytest.mark.slow
 def test_a_client_lists_what_users_ask_and_nothing_else(catalogue: Path) -> None:
     with duckdb.connect(str(catalogue), read_only=True) as connection:
         shown = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
@@ -141,6 +147,7 @@ def test_a_client_lists_what_users_ask_and_nothing_else(catalogue: Path) -> None
         assert every == {*(("main", name) for name in shown), *(("internals", name) for name in apart)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ["dph_total('{}.weekli')", "dph_quality('{}.weekli')", "dph_whole('{}.weekli')"])
 def test_a_wrong_name_is_answered_with_the_nearest_release(catalogue: Path, question: str) -> None:
     with attached(catalogue) as connection:
@@ -151,6 +158,7 @@ def test_a_wrong_name_is_answered_with_the_nearest_release(catalogue: Path, ques
             assert "internals" not in str(refused.value) and "dph_cells" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_the_releases_are_listed_with_title_and_days(catalogue: Path) -> None:
     with attached(catalogue) as connection:
         rows = rows_of(connection, "FROM r.dph_releases WHERE release = 'weekly' ORDER BY period, revision")
@@ -172,6 +180,7 @@ def test_a_release_keeps_its_name_where_another_has_a_view_of_it(tmp_path: Path)
         assert connection.execute("SELECT cells FROM r.dph_total('r.beds_all')").fetchall() == [(5,)]
 
 
+@pytest.mark.slow
 def test_a_withdrawn_period_is_in_no_view(tmp_path: Path) -> None:
     folder = publish(tmp_path, [WARD])
     publish(tmp_path, [WARD], WEEKS[1])
@@ -183,6 +192,7 @@ def test_a_withdrawn_period_is_in_no_view(tmp_path: Path) -> None:
         assert connection.execute("SELECT DISTINCT period FROM r.weekly_all").fetchall() == [(WEEKS[1],)]
 
 
+@pytest.mark.slow
 def test_views_are_installed_in_a_database_of_ones_own(catalogue: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE weekly AS SELECT 1 AS mine")
@@ -192,12 +202,14 @@ def test_views_are_installed_in_a_database_of_ones_own(catalogue: Path) -> None:
         assert connection.execute('SELECT count(*) FROM "Published 1".weekly_all').fetchall() == [(150,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wekly", "weekly_al"])
 def test_a_wrong_name_is_answered_with_the_nearest_view(catalogue: Path, name: str) -> None:
     with attached(catalogue) as connection, pytest.raises(duckdb.CatalogException, match='Did you mean "weekly'):
         connection.execute(f"FROM r.dph_total('r.{name}')")
 
 
+@pytest.mark.slow
 def test_a_forgotten_name_of_the_catalogue_is_named(catalogue: Path) -> None:
     message = r'Table with name weekly does not exist!\s+Did you mean "r.weekly"'
     for question in ("dph_total('weekly')", "dph_marginal('weekly', ['ward'])", "dph_quantile('weekly', 'age')"):

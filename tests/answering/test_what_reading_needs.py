@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import by_hand
+import pytest
 
 AXES = [{"column": "ward", "values": ["surgery", "medicine"]}]
 # The packages that `docs/decisions/dependencies.md` leaves out for a reader, by the names of their modules.
@@ -36,6 +37,7 @@ def asking(store: Path, *commands: str, blocked: set[str] = ONLY_FOR_RELEASES) -
     return subprocess.run(words, cwd=store.parent, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_asking_and_exporting_load_nothing_that_only_releases_need(tmp_path: Path) -> None:
     store = tmp_path / "store"
     done = asking(store, "init")

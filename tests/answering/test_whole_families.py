@@ -78,6 +78,7 @@ def test_whole_tables_are_nearer_to_the_records_than_noisy_ones(rows: int, monke
     assert whole < noisy
 
 
+@pytest.mark.slow
 def test_where_noise_hides_pairs_whole_tables_are_nearer_than_the_product_of_margins() -> None:
     """Axes are independent, so all that pairs tell beyond single axes is noise."""
     draws = np.random.Generator(np.random.PCG64(7))
@@ -224,6 +225,7 @@ def of_places(exact: np.ndarray, seed: int) -> dict[str, Estimate]:
     return found
 
 
+@pytest.mark.slow
 def test_whole_counts_of_regions_are_as_near_as_estimates_and_unbiased(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the regions are dense, the other half holds little: the noise of its places went into its sums once."""
     monkeypatch.setattr(whole_families, "MOST_RECORDS", 8_000)

@@ -33,6 +33,7 @@ def whole(release: Release) -> WholeTable:
     )
 
 
+@pytest.mark.slow
 def test_whole_counts_of_every_period_are_those_of_its_files(store: Asked) -> None:
     with attached(store.catalogue) as connection:
         for period, release in store.releases.items():
@@ -58,6 +59,7 @@ def test_distances_are_told_where_there_are_unbiased_estimates(store: Asked) -> 
                 np.testing.assert_array_equal(found, [distance.farthest, distance.half_width])
 
 
+@pytest.mark.slow
 def test_a_publication_that_does_not_say_how_whole_counts_are_fitted_keeps_them(office: Office) -> None:
     office.with_release()
     folder = office.published()

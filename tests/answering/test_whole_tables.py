@@ -57,6 +57,7 @@ def test_sums_of_a_sparse_table_do_not_grow_with_its_empty_cells() -> None:
     assert ((counts - exact) ** 2).mean() < 0.7 * ((made.values - exact) ** 2).mean()
 
 
+@pytest.mark.slow
 def test_ranges_of_a_long_line_stay_near_the_unbiased_ones() -> None:
     """One release in thirty goes the other way; the mean of fifty is near 0.77, with a standard error of 0.04."""
     exact = sparse(4096)
@@ -67,6 +68,7 @@ def test_ranges_of_a_long_line_stay_near_the_unbiased_ones() -> None:
     assert ours < alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1500,), (40, 40), (12, 12, 12)])
 def test_large_cells_keep_their_mean_and_whole_cells_are_nearer_than_estimates(shape: tuple[int, ...]) -> None:
     """Forty cells of 14 deviations and more, the others empty: by shifts they lose two deviations and more."""

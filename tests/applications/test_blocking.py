@@ -62,6 +62,7 @@ def records_of_every_cell(whole: WholeRelease) -> pa.Table:
     return pa.table({name: [c[i] for i in along.ravel()] for name, c, along in zip(NAMES, columns, grid, strict=True)})
 
 
+@pytest.mark.slow
 def test_sql_puts_every_record_into_the_block_of_its_cell(owners: tuple[WholeRelease, WholeRelease]) -> None:
     made = blocks(*owners, NAMES, pairs=200_000)
     assert made.number > 50
@@ -76,6 +77,7 @@ def test_sql_puts_every_record_into_the_block_of_its_cell(owners: tuple[WholeRel
         np.testing.assert_array_equal(rows.fetchnumpy()["block_1"], expected)
 
 
+@pytest.mark.slow
 def test_texts_of_numbers_and_days_are_read_as_such(owners: tuple[WholeRelease, WholeRelease]) -> None:
     made = blocks(*owners, ["age", "day"], pairs=1_000)
     register = "(VALUES ('12', '2026-02-01'), ('old', 'soon'), (NULL, NULL)) AS t(age, day)"
@@ -137,6 +139,7 @@ def test_blocks_are_boxes_cut_until_few_pairs_are_left(
         assert made.expected_pairs == cells.sum() and made.number <= made.of_cells.size
 
 
+@pytest.mark.slow
 def test_more_blocks_save_more_pairs(owners: tuple[WholeRelease, WholeRelease]) -> None:
     saved = [blocks(*owners, NAMES, pairs=pairs).expected_reduction for pairs in (10**7, 10**6, 10**5)]
     assert saved == sorted(saved) and 0.9 < saved[0] < saved[2] < 1
@@ -151,6 +154,7 @@ def test_a_reduction_ratio_is_that_of_equation_36() -> None:
     assert np.isnan(pairs_completeness(np.zeros(0, np.int64), np.zeros(0, np.int64)))
 
 
+@pytest.mark.slow
 def test_a_blocking_has_a_column_and_a_rule_for_each_partition(tmp_path: Path) -> None:
     one, other = owner(tmp_path / "a", 1), owner(tmp_path / "b", 2, release="clinic", mechanism="dpcube")
     made = one.block(other, [["age", "town"], ["height"]], pairs=10**6)
@@ -196,6 +200,7 @@ def test_owners_with_other_bins_are_refused_and_names_of_columns_may_differ(tmp_
     assert blocks(whole, renamed, ["age"]).number > 1 and other_name["name"] == "age"
 
 
+@pytest.mark.slow
 def test_the_command_writes_rules_for_both_owners(tmp_path: Path) -> None:
     stores = [Store.create(tmp_path / name / "store") for name in ("a", "b")]
     for seed, store in enumerate(stores):

@@ -44,6 +44,7 @@ def release(records: dict[str, np.ndarray], tmp_path_factory: pytest.TempPathFac
     return by_hand.publish(tmp_path_factory.mktemp("public"), by_hand.estimate(AXES, counts, off=0.0), AXES)
 
 
+@pytest.mark.slow
 def test_cells_teach_what_their_records_would(release: Release, records: dict[str, np.ndarray]) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
@@ -57,6 +58,7 @@ def test_cells_teach_what_their_records_would(release: Release, records: dict[st
     assert learned.accuracy(pa.table(records)) > 0.8 > np.mean(records["income"] == "low")
 
 
+@pytest.mark.slow
 def test_any_estimator_that_takes_weights_serves(release: Release, records: dict[str, np.ndarray]) -> None:
     from sklearn.linear_model import LogisticRegression
 

@@ -55,6 +55,7 @@ def test_variances_are_those_of_the_covariance_matrix(widths: tuple[int, int]) -
             assert inside == (rates.lower[row, column] <= rate <= rates.upper[row, column]), (row, column, rate)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_true_rate_as_often_as_they_say() -> None:
     """Groups of 4,000 and of 40 records, 4,000 fixed draws: with noise of three tenths more, they miss too often."""
     draws = np.random.default_rng(8)

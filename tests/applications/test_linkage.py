@@ -75,6 +75,7 @@ def comparison(name: str, values: int, wrong: float) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_splink_links_two_registers_by_released_blocks(tmp_path: Path) -> None:
     splink = pytest.importorskip("splink", reason="splink is not installed: pip install -e '.[link]'")

@@ -65,6 +65,7 @@ def test_a_release_without_groups_or_of_too_many_cells_is_refused(owners: list[W
         group_blocking(*owners, GROUPS.ravel())
 
 
+@pytest.mark.slow
 def test_the_command_takes_published_groups_in_place_of_axes(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "store")
     for name in ("one", "two"):
@@ -81,6 +82,7 @@ def test_the_command_takes_published_groups_in_place_of_axes(tmp_path: Path) -> 
         assert published_groups(path) is None
 
 
+@pytest.mark.slow
 def test_the_command_writes_blocks_of_a_release_with_groups(tmp_path: Path) -> None:
     store = Store.create(tmp_path / "store")
     domain = by_hand.estimate(AXES).domain

@@ -39,6 +39,7 @@ def synthesized(store: Store, file: Path, *words: str, release: str = "weekly") 
     return ran("synthesize", release, "--output", file, "--store", store.root, *words)
 
 
+@pytest.mark.slow
 def test_a_file_is_written_and_told(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "drawn.parquet"
     done = synthesized(store, file, *ENDS, "--rows", "1000", "--seed", "7", "--whole-numbers", "age", "--report")
@@ -51,6 +52,7 @@ def test_a_file_is_written_and_told(store: Store, tmp_path: Path) -> None:
     assert told["synthetic"] is True and told["rows"] == 1_000 and told["bands_not_reached"] == []
 
 
+@pytest.mark.slow
 def test_bands_that_were_not_reached_are_told(store: Store, tmp_path: Path) -> None:
     done = synthesized(store, tmp_path / "a.parquet", *ENDS, release="apart")
     facts = synthesized(store, tmp_path / "b.parquet", *ENDS, "--json", release="apart").json
@@ -62,6 +64,7 @@ def test_bands_that_were_not_reached_are_told(store: Store, tmp_path: Path) -> N
     assert "no unbiased estimates" in done.out
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_stays_unless_the_user_says_so(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "there.parquet"
     file.write_text("mine")

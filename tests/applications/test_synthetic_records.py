@@ -47,6 +47,7 @@ def counted(records: SyntheticRecords) -> np.ndarray:
     return np.bincount(cells, minlength=domain.cells).reshape(domain.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"interpolate": True}, {"whole_numbers": ["age"]}])
 def test_as_many_rows_as_the_total_give_every_cell_its_count(release: Release, more: dict[str, Any]) -> None:
     records = release.synthesize(**ENDS, **more)
@@ -58,6 +59,7 @@ def test_a_start_on_the_edge_of_a_cell_gives_every_cell_its_count(release: Relea
     np.testing.assert_array_equal(counted(records := release.synthesize(seed=seed, **ENDS)), records.whole.counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 7, 1_000, 1_500_000])
 def test_every_run_of_cells_has_its_share_within_one_row(release: Release, rows: int) -> None:
     records = release.synthesize(rows, **ENDS)
@@ -69,6 +71,7 @@ def test_every_run_of_cells_has_its_share_within_one_row(release: Release, rows:
     assert (drawn[whole == 0] == 0).all()
 
 
+@pytest.mark.slow
 def test_every_batch_is_a_sample_of_all_cells(release: Release) -> None:
     records = release.synthesize(1_500_000, **ENDS)
     first = next(records.draw())

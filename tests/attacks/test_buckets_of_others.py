@@ -249,6 +249,7 @@ LIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_an_audit_that_says_other_than_the_ledger_is_refused(released: Office):
     audit = json.loads((released.published() / "audit.json").read_bytes())
     lies = {**LIES, "ledger": {**audit["ledger"], "hash": "0" * 64}}

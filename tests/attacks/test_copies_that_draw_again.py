@@ -92,6 +92,7 @@ def published(store: Path) -> list[str]:
 BEHIND = "has seen a charge that this ledger does not hold"
 
 
+@pytest.mark.slow
 def test_copies_that_were_made_before_a_charge_draw_nothing_after_it(office: Office, draws: Draws) -> None:
     copies = [kept(office, f"copy{number}") for number in range(3)]
     office.released()
@@ -101,6 +102,7 @@ def test_copies_that_were_made_before_a_charge_draw_nothing_after_it(office: Off
     assert draws.of() == [1]
 
 
+@pytest.mark.slow
 def test_dagster_draws_nothing_from_a_copy(office: Office, monkeypatch: pytest.MonkeyPatch, draws: Draws) -> None:
     attempt, copy = Attempt(office).write(), kept(office, "copy")
     success, _ = attempt.by_dagster()
@@ -141,6 +143,7 @@ def test_of_copies_of_a_killed_run_one_draws(office: Office, moment: str, draws:
     assert draws.of() == [1] and at(office, stores[0]).code == 0
 
 
+@pytest.mark.slow
 def test_of_copies_that_were_made_after_the_draw_each_publishes_the_same(office: Office, draws: Draws) -> None:
     with killed_in(Witness, "vouch_answer"):
         assert office.release().code != 0
@@ -152,6 +155,7 @@ def test_of_copies_that_were_made_after_the_draw_each_publishes_the_same(office:
     assert draws.of() == [1] and len(files) == 1
 
 
+@pytest.mark.slow
 def test_dagster_and_the_command_line_do_not_draw_for_copies_of_one_killed_run(
     office: Office, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:
@@ -166,6 +170,7 @@ def test_dagster_and_the_command_line_do_not_draw_for_copies_of_one_killed_run(
     assert published(copy) == [] and draws.of() == [1]
 
 
+@pytest.mark.slow
 def test_a_store_that_is_put_back_draws_nothing_three_times_in_a_row(office: Office, draws: Draws) -> None:
     backup = kept(office, "backup")
     office.released()
@@ -181,6 +186,7 @@ def test_a_store_that_is_put_back_draws_nothing_three_times_in_a_row(office: Off
     assert told["spent"] == "1"
 
 
+@pytest.mark.slow
 def test_a_store_that_is_put_back_after_a_kill_draws_once_at_most(office: Office, draws: Draws) -> None:
     """Each copy charges the period by itself; the witness takes the first, and the other can be adopted."""
     backup = kept(office, "backup")
@@ -212,6 +218,7 @@ def test_whoever_holds_no_key_cannot_adopt_and_changes_nothing(
     check_changes_nothing(office, lambda: at(office, office.store, *ADOPT), "is not one of this ledger's")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manual", [True, False], ids=["waiting", "published"])
 def test_a_ledger_that_is_put_back_alone_draws_nothing(office: Office, manual: bool, draws: Draws) -> None:
     if manual:
@@ -229,6 +236,7 @@ def test_a_ledger_that_is_put_back_alone_draws_nothing(office: Office, manual: b
     assert office.release().code == 0
 
 
+@pytest.mark.slow
 def test_a_rejection_outlives_a_ledger_that_is_put_back(office: Office, draws: Draws) -> None:
     office.write_spec(publish="manual")
     old = office.store.with_name("old.sqlite")
@@ -244,6 +252,7 @@ def test_a_rejection_outlives_a_ledger_that_is_put_back(office: Office, draws: D
     assert approve.code == 1 and published(office.store) == [] and draws.of() == [1]
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_lost_is_not_drawn_anew(office: Office, draws: Draws) -> None:
     office.write_spec(publish="manual")
     office.released()
@@ -256,6 +265,7 @@ def test_a_journal_that_is_lost_is_not_drawn_anew(office: Office, draws: Draws) 
 # A witness that is gone, or another one's
 
 
+@pytest.mark.slow
 def test_without_its_witness_a_store_replays_and_draws_nothing(office: Office, draws: Draws) -> None:
     office.released()
     lost = office.witness.rename(office.witness.with_name("lost"))
@@ -275,6 +285,7 @@ def test_without_its_witness_a_store_replays_and_draws_nothing(office: Office, d
     assert office.release().code == 1 and draws.of("more") == []
 
 
+@pytest.mark.slow
 def test_the_witness_of_another_store_vouches_for_nothing(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:
@@ -299,6 +310,7 @@ def test_a_witness_is_not_the_ledger_itself(office: Office, draws: Draws) -> Non
 # After an adoption
 
 
+@pytest.mark.slow
 def test_the_copy_that_was_not_adopted_draws_nothing_and_replays(office: Office, draws: Draws) -> None:
     office.released()
     copy = kept(office, "copy")
@@ -329,6 +341,7 @@ def test_what_was_charged_and_not_drawn_before_an_adoption_is_not_drawn_after_it
     assert draws.of() == [] and published(copy) == []
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_gives_no_year_a_second_total(
     office: Office, monkeypatch: pytest.MonkeyPatch, draws: Draws
 ) -> None:

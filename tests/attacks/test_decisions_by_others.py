@@ -64,6 +64,7 @@ def test_a_key_of_ones_own_decides_nothing(office: Office, monkeypatch: Patch, w
     check_changes_nothing(office, lambda: office.run(*asked), says)
 
 
+@pytest.mark.slow
 def test_without_any_key_releases_run_and_nothing_is_decided(
     office: Office, monkeypatch: Patch, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def two(office: Office, monkeypatch: Patch) -> str:
     return public
 
 
+@pytest.mark.slow
 def test_one_of_two_operators_alone_allows_and_raises_nothing(office: Office, monkeypatch: Patch) -> None:
     two(office, monkeypatch)
     (office.folder / "wages").mkdir()
@@ -169,6 +171,7 @@ def test_one_of_two_operators_alone_allows_and_raises_nothing(office: Office, mo
     assert [len(decision["by"]) for decision in audit["allowed"]] == [2]
 
 
+@pytest.mark.slow
 def test_one_operator_opens_no_other_account_on_the_records_of_two(office: Office, monkeypatch: Patch) -> None:
     two(office, monkeypatch)
     (office.folder / "wages").mkdir()
@@ -187,6 +190,7 @@ def test_one_operator_opens_no_other_account_on_the_records_of_two(office: Offic
     check_nobody_reads(attempt, "nothing is allowed yet", dagster=False)
 
 
+@pytest.mark.slow
 def test_an_operator_does_not_give_the_second_signature_by_a_second_key_of_ones_own(
     office: Office, monkeypatch: Patch
 ) -> None:

@@ -39,6 +39,7 @@ def planted(office: Office, revision: int, release: str = "wards") -> Path:
     return left_by_older_version(office.store, release, "all", revision, f"killed{revision}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finish", [by_command, by_dagster, by_rejecting])
 def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
     office: Office, finish: Callable[[Attempt], None]
@@ -50,6 +51,7 @@ def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
     assert [path for path in leftovers(office) if not path.startswith("rejected/")] == []
 
 
+@pytest.mark.slow
 def test_no_exact_count_lies_on_the_disk_while_a_door_draws(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     lying: list[Path] = []
     draw = PrivateCounts.noisy_cells
@@ -59,6 +61,7 @@ def test_no_exact_count_lies_on_the_disk_while_a_door_draws(office: Office, monk
     assert lying == []
 
 
+@pytest.mark.slow
 def test_a_periods_older_cubes_are_gone_and_those_of_other_periods_stay(office: Office) -> None:
     attempt = Attempt(office.opened()).write()
     cubes = [planted(office, revision) for revision in (1, 2, 3)]

@@ -104,6 +104,7 @@ def test_a_source_that_waits_for_a_signature_becomes_that_of_two_accounts(tmp_pa
     assert ledger.allow("other", {"source": SECRET.facts()}, ANN, also_of=["health"]) is None, "one signature"
 
 
+@pytest.mark.slow
 def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     with office.witnessed():
         store = Store.open(office.store)
@@ -163,6 +164,7 @@ def test_a_witness_inside_the_store_is_copied_with_it(office: Office) -> None:
     assert ran.code == 1 and "lies inside the store" in ran.err
 
 
+@pytest.mark.slow
 def test_a_ledger_put_back_below_its_publications_is_adopted_and_draws_nothing_again(office: Office) -> None:
     backup = (office.store / "ledger.sqlite").read_bytes()
     office.released()
@@ -173,6 +175,7 @@ def test_a_ledger_put_back_below_its_publications_is_adopted_and_draws_nothing_a
     assert "never drawn again" in office.release().err
 
 
+@pytest.mark.slow
 def test_a_ledger_put_back_without_its_witness_is_not_adopted_below_its_publications(office: Office) -> None:
     backup = (office.store / "ledger.sqlite").read_bytes()
     office.released()
@@ -182,6 +185,7 @@ def test_a_ledger_put_back_without_its_witness_is_not_adopted_below_its_publicat
     assert ran.code == 1 and "does not hold entry" in ran.err
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_killed_after_its_charge_is_adopted_and_counts_both(office: Office) -> None:
     copy = office.folder / "copy"
     shutil.copytree(office.store, copy)
@@ -229,6 +233,7 @@ def test_a_decision_taken_back_by_one_of_two_is_not_said_to_be(office: Office) -
     assert ran.code == 0 and "not in force yet" in ran.out and "No longer" not in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["disallow", "raise", "allow"])
 def test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it(office: Office, what: str) -> None:
     office.released()

@@ -25,6 +25,7 @@ def office(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
     return office.opened()
 
 
+@pytest.mark.slow
 def test_a_family_grows_a_table_in_front_of_a_release_of_others(office: Office):
     office.write_spec(**FAMILY, tables={"list": [["age"]]})
     office.released()
@@ -57,6 +58,7 @@ def test_a_category_looks_like_another_one(tmp_path: Path, hidden: str):
     assert spec(tmp_path, axes=[{"column": "ward", "values": ["نمی\u200cدانم", "ja"]}]).domain.cells == 2
 
 
+@pytest.mark.slow
 def test_the_column_of_persons_is_markup_of_the_terminal(office: Office):
     columns = {"[/x]": RECORDS["patient"], "ward": RECORDS["ward"]}
     office.write_records(columns, "data/odd.parquet")

@@ -72,6 +72,7 @@ SPELLINGS: dict[str, Case] = {
 }
 
 
+@pytest.mark.slow
 def test_another_spelling_of_an_allowed_source_is_not_allowed(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,17 +92,20 @@ def test_another_spelling_of_an_allowed_source_is_not_allowed(
 # Other records
 
 
+@pytest.mark.slow
 def test_records_that_nobody_decided_on_are_not_read(attempt: Attempt) -> None:
     for source in ("private/staff.parquet", str(attempt.office.folder / "private" / "*.parquet")):
         check_nobody_reads(attempt.write(source=source), NOT_ALLOWED, "dphist ledger allow health", hides=(CANARY,))
 
 
+@pytest.mark.slow
 def test_the_store_is_no_source(attempt: Attempt) -> None:
     attempt.office.released()
     for source in ("store/public/**/*.parquet", "store/confidential/**/*.parquet"):
         check_nobody_reads(attempt.write(release="own", source=source), NOT_ALLOWED, dagster=False)
 
 
+@pytest.mark.slow
 def test_a_source_of_another_account_is_neither_read_nor_allowed_in_passing(attempt: Attempt) -> None:
     office = attempt.office
     words = ["staff" if word == "health" else word for word in OPEN_HEALTH]
@@ -133,6 +137,7 @@ def test_a_folder_that_became_a_link_since_it_was_allowed_is_not_followed(
     check_nobody_reads(attempt.write(), *says, hides=(CANARY, "private", "moved"))
 
 
+@pytest.mark.slow
 def test_a_file_that_became_a_link_out_of_its_folder_is_not_followed(attempt: Attempt) -> None:
     done(attempt.office, "ledger", "allow", "health", "--source", "data/*.parquet")
     (attempt.office.folder / "data" / "more.parquet").symlink_to("../private/staff.parquet")
@@ -145,6 +150,7 @@ def test_a_file_that_became_a_link_out_of_its_folder_is_not_followed(attempt: At
         check_nobody_reads(attempt.write(source=source), "is a link out of the folder", hides=(CANARY,), dagster=False)
 
 
+@pytest.mark.slow
 def test_a_charge_that_stands_lets_nobody_read_what_was_swapped_or_disallowed_since(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +186,7 @@ READINGS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.slow
 def test_records_that_are_read_otherwise_than_decided_are_not_read(attempt: Attempt) -> None:
     (attempt.office.folder / "data" / "a.csv").write_text("\n".join(GRAVENHAGE) + "\n")
     done(attempt.office, "ledger", "allow", "health", "--source", "data/a.csv")
@@ -198,6 +205,7 @@ def test_one_patients_name_changes_no_count_of_others_by_quotes(attempt: Attempt
     assert abs(answer.json["estimate"] - 1000) < 60, answer.out
 
 
+@pytest.mark.slow
 def test_a_command_that_was_named_by_a_refusal_allows_what_was_refused(attempt: Attempt) -> None:
     (attempt.office.folder / "data" / "it's.csv").write_text("patient;age;ward\nann;3;surgery\n")
     more = {"csv_delimiter": ";", "csv_quote": "'", "decimal_comma": True, "unit_normalise": ["trim", "lower"]}
@@ -211,6 +219,7 @@ def test_a_command_that_was_named_by_a_refusal_allows_what_was_refused(attempt: 
 UNITS = ["row", "ward", ["patient", "ward"], "Patient"]
 
 
+@pytest.mark.slow
 def test_an_account_for_patients_pays_for_no_other_unit(attempt: Attempt) -> None:
     for unit in UNITS:
         attempt.write(privacy_unit=unit, max_rows_per_unit=1)
@@ -229,6 +238,7 @@ def test_a_query_that_makes_every_visit_a_patient_needs_a_decision(attempt: Atte
     check_nobody_reads(attempt, *says)
 
 
+@pytest.mark.slow
 def test_a_query_is_allowed_as_it_stood_and_not_as_it_stands(attempt: Attempt) -> None:
     office = attempt.office
     (office.folder / "units.sql").write_text(RENAMED)
@@ -247,6 +257,7 @@ def test_a_query_is_allowed_as_it_stood_and_not_as_it_stands(attempt: Attempt) -
 # A ledger of one's own
 
 
+@pytest.mark.slow
 def test_a_spec_beside_its_own_store_is_judged_by_the_working_folders_ledger(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -309,6 +320,7 @@ LISTS: dict[str, Callable[[Office], str]] = {
 }
 
 
+@pytest.mark.slow
 def test_no_records_are_published_as_the_codes_of_a_list(attempt: Attempt) -> None:
     office = attempt.office
     for folder in ("codes", "wages"):
@@ -334,6 +346,7 @@ def test_without_any_decision_the_commands_of_a_spec_writer_read_nothing(attempt
     assert CANARY not in str(attempt.office.run("rehearse", attempt.spec))
 
 
+@pytest.mark.slow
 def test_no_message_shows_what_the_environment_gave_of_an_address(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:

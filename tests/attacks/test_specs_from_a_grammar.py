@@ -117,6 +117,7 @@ def manner_of(choice: random.Random, thorough: float) -> Manner:
     return Manner(before, again, after, dressed, compared)
 
 
+@pytest.mark.slow
 def test_no_spec_of_the_grammar_tells_more_than_its_noise(attacked: AttackedOffice) -> None:
     outcomes, findings = findings_of(attacked, SEED, range(SPECS))
     print(f"\n{sum(outcomes.values())} specs: {dict(outcomes)}")
@@ -282,6 +283,7 @@ FIRST_TRIED = 600
 SLOW = ("a step that tells the number of rows", "code lists read anywhere", "a refusal of few records")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_soaked(PLANTED, [i for i, name in enumerate(PLANTED) if name not in SLOW]))
 def test_a_planted_leak_is_found_by_its_spec(attacked: AttackedOffice, name: str) -> None:
     expected, number, planted = PLANTED[name]

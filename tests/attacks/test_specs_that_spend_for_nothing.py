@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from office import AGE, WARD, Office
 
 
+@pytest.mark.slow
 def test_a_family_whose_tables_differ_in_accuracy_by_sixteen_digits(office: Office) -> None:
     office.opened()
     assert office.run("ledger", "raise", "health", "--total", "60", "--reason", "for a test").code == 0

@@ -70,6 +70,7 @@ NEARLY_A_MEGABYTE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", NEARLY_A_MEGABYTE.values(), ids=NEARLY_A_MEGABYTE)
 def test_a_wrong_spec_of_a_megabyte_is_refused_soon(axes: str, tmp_path: Path):
     head = "type: dphist_pipeline.HistogramRelease\nattributes:\n  release: a\n  axes:\n"

@@ -159,6 +159,7 @@ def test_many_values_of_600_megabytes_count_as_short_ones(tmp_path: Path, column
     assert cube(long) == cube(parquet(tmp_path / "short.parquet", column, 1, groups, rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "groups", "rows"),
     [
@@ -174,6 +175,7 @@ def test_memory_that_runs_out_decides_nothing(
     assert cube(long) == cube(parquet(tmp_path / "short.parquet", column, 1, groups, rows))
 
 
+@pytest.mark.slow
 def test_a_long_name_is_normalised_as_far_as_its_limit_and_staged_short(tmp_path: Path) -> None:
     for size in (KB, MB, 2 * MB):
         file = parquet(tmp_path / f"{size}.parquet", "person", size)
@@ -183,6 +185,7 @@ def test_a_long_name_is_normalised_as_far_as_its_limit_and_staged_short(tmp_path
             assert lengths.LONGEST_NAME < len(units[0]) <= LONGEST_DIGEST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -244,6 +247,7 @@ def categories_and_values(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     return names, near + draw(st.lists(pieces, max_size=5))
 
 
+@pytest.mark.slow
 @examples(25)
 @given(drawn=categories_and_values())
 def test_no_match_changes(drawn: tuple[list[str], list[str]], tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -268,6 +272,7 @@ def persons(draw: st.DrawFn) -> list[str]:
     return [*names, *(f"sha256:{'0' * 64}"[: 64 + number] for number in range(8))]
 
 
+@pytest.mark.slow
 @examples(25)
 @given(
     drawn=persons(), forms=st.sampled_from([[], ["trim"], ["lower"], ["trim", "nfc"]]), columns=st.sampled_from([1, 2])

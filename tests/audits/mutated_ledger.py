@@ -1,6 +1,7 @@
 """Alone: `python tests/audits/mutations.py --only /ledger/`; one: `--only 'books.py: a charge of another'`.
 
-Mutations of the ledger: its rules, its chain, signatures, permissions, and the witness.
+Mutations of the ledger: its rules, its chain, signatures, permissions, and the witness; and of safety rules beside it:
+a charge comes before its draw, two that race draw once, digests of published files, plausibility's decision.
 """
 
 from __future__ import annotations
@@ -336,6 +337,294 @@ LEDGER = (
             Mutation(
                 "            if version != SCHEMA_VERSION:\n", "            if False:\n", "a newer witness is used"
             ),
+        ),
+    ),
+    # From here on: safety rules outside of the ledger's folder.
+    Part(
+        "dphist_pipeline/releasing/release.py",
+        ("system/test_replay.py",),
+        (
+            Mutation(
+                "published, _refusing(answers_lost(attempt.key))",
+                "published, once",
+                "drawn again once it was published",
+            ),
+            Mutation(
+                "record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),",
+                "record=lambda: None,",
+                "the ledger does not know what is out",
+            ),
+            Mutation(
+                "if charged.published is not None and charged.published != values_digest(estimate):",
+                "if False:",
+                "other values than published",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/release.py",
+        (
+            "attacks/test_copies_that_draw_again.py",
+            "attacks/test_found_by_attackers.py::test_what_was_disallowed_since_the_charge_is_not_read",
+            "attacks/test_found_by_attackers.py::test_a_decision_is_taken_back_between_counting_and_drawing",
+            "attacks/test_found_by_attackers.py::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
+        ),
+        (
+            Mutation("if entry.number < adopted:", "if False:", "drawn again after an adoption"),
+            Mutation(
+                "    if charged.published is None:\n        _vouch(",
+                "    if False:\n        _vouch(",
+                "no witness knows",
+            ),
+            Mutation(
+                "        store.refuse_cut(ledger, witness)\n    return charge",
+                "    return charge",
+                "a cut ledger charges",
+            ),
+            Mutation(
+                "decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)",
+                "decisions = tuple(of for of in attempt.ledger.books().permissions.ever.values() if of.reading)",
+                "read though the source was disallowed since the charge",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.DISALLOWED_WHILE_COUNTING)\n        return exact",
+                "        return exact",
+                "drawn though the source was disallowed during the count",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/release.py",
+        (
+            "system/test_upstream.py",
+            "system/test_refused_accounts.py",
+            "system/test_refusals.py",
+        ),
+        (Mutation("        ledger.check(request)\n", "        pass\n", "refused after the records are read"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/release.py",
+        (
+            "system/test_resume.py",
+            "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_door_draws",
+            "system/test_races.py::test_a_revision_overtaken_by_another_spends_nothing_until_asked_again",
+        ),
+        (
+            Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
+            Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
+            Mutation("if entry.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/release.py",
+        (
+            "system/test_rejections.py",
+            "system/test_approvals.py",
+            "system/test_hosts.py",
+        ),
+        (
+            Mutation(
+                "    refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)\n    store.forget",
+                "    store.forget",
+                "what was rejected while a door drew goes on",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, entry)\n",
+                "",
+                "two hosts that charge at once both draw",
+            ),
+            Mutation(
+                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)\n",
+                "        pass\n",
+                "a host draws for another's charge",
+            ),
+            Mutation(
+                "    finish_withdrawals(attempt.store, attempt.ledger)\n",
+                "",
+                "what was withdrawn while it was published answers",
+            ),
+            Mutation(
+                "if published is not None or entry.number > adopted:",
+                "if False:",
+                "two hosts draw for one charge",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_approvals.py",
+        (
+            "system/test_rejections.py",
+            "system/test_approvals.py",
+        ),
+        (
+            Mutation(
+                "if is_held and ledger.published_digest(charge) is None:",
+                "if False:",
+                "published before anybody approved",
+            ),
+            Mutation(
+                "        if not witness.exists():\n", "        if False:\n", "an older ledger draws a rejected one"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_attempts.py",
+        ("system/test_hosts.py",),
+        (Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/store_decisions.py",
+        (
+            "unit/test_decisions.py",
+            "system/test_upstream.py",
+            "attacks/test_code_lists_that_read.py",
+            "attacks/test_sources_that_were_not_allowed.py",
+            "unit/test_spec_decisions.py",
+        ),
+        (Mutation("if files & set(files_of(other)):", "if False:", "two accounts spend on the same people"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/store.py",
+        (
+            "system/test_replay.py",
+            "system/test_rejections.py",
+            "attacks/test_exact_files_that_stay.py",
+            "attacks/test_found_by_attackers.py::test_a_witness_inside_the_store_is_copied_with_it",
+            "attacks/test_buckets_of_others.py::test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded",
+        ),
+        (
+            Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
+            Mutation(
+                "                    self.vouched_audit(ledger, charge, recorded)\n",
+                "",
+                "verify takes files of another draw",
+            ),
+            Mutation(
+                "if handle is not None:\n                    _forget(",
+                "if False:\n                    _forget(",
+                "exact counts of a killed run stay",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/store_decisions.py",
+        (
+            "system/test_restored_backups.py",
+            "system/test_rejections.py",
+        ),
+        (Mutation("(standing.charges if standing else ())", "()", "charges that the witness holds are forgotten"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/sanitizing.py",
+        (
+            "mechanisms/test_foreign_mechanisms.py",
+            "mechanisms/test_every_mechanism.py",
+        ),
+        (
+            Mutation(
+                "if estimate.epsilon != self.epsilon or estimate",
+                "if estimate",
+                "a mechanism spends less than was charged",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/due.py",
+        ("system/test_dagster_periods.py",),
+        (Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_vouching.py",
+        (
+            "attacks/test_buckets_of_others.py",
+            "system/test_replay.py",
+        ),
+        (Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_audit_facts.py",
+        ("system/test_plausible.py",),
+        (
+            Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
+            Mutation("[empty, self.compared.hint]", "[empty]", "a renamed code is plausible"),
+            Mutation(
+                "            attempt.store.keep_doubted(paid.charge)\n",
+                "            pass\n",
+                "an edit of the spec publishes what was in doubt",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/values_digests.py",
+        (
+            "attacks/test_buckets_of_others.py",
+            "publishing/test_quality_published.py",
+            "system/test_replay.py",
+        ),
+        (
+            Mutation(", *(table.values for table in estimate.quality)]", "]", "quality is in no digest"),
+            Mutation(
+                '"unbiased_estimate": unbiased,', '"unbiased_estimate": None,', "unbiased estimates are in no digest"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/published_files.py",
+        ("attacks/test_buckets_of_others.py",),
+        (
+            Mutation(
+                '    if _values_digest(published, audit) != audit["values_digest"]:',
+                "    if False:",
+                "altered values with digests of files made anew are read",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/release_files.py",
+        (
+            "golden/test_published_schema.py",
+            "publishing/test_release_files.py",
+            "system/test_replay.py",
+            "system/test_hosts.py",
+            "publishing/test_quality_published.py",
+        ),
+        (
+            Mutation(
+                "        return False\n    sync_folder",
+                "        return True\n    sync_folder",
+                "both of two were first",
+            ),
+            Mutation("        sync_file(staging / name)\n", "", "what was published may be lost"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/spec/_query_reach.py",
+        (
+            "attacks/test_queries_that_reach.py",
+            "unit/test_row_queries.py",
+            "unit/test_row_functions.py",
+        ),
+        (Mutation("if name.lower() not in TABLE_FUNCTIONS:", "if False:", "read_csv() reads any file"),),
+    ),
+    Part(
+        "dphist_pipeline/cli/app.py",
+        ("unit/test_cli.py",),
+        (
+            Mutation(
+                "        kind = type(error).__name__\n", "        kind = str(error)\n", "an engine's message, values in"
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/local/contributor.py",
+        ("local/test_contributor.py",),
+        (
+            Mutation(
+                'earlier_answer = record["answered"].get(question.digest)',
+                "earlier_answer = None",
+                "fresh coins at every asking",
+            ),
+            Mutation("                self._write(record)\n", "", "a report is given away before its record"),
         ),
     ),
 )

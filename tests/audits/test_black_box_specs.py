@@ -269,6 +269,7 @@ OF_EACH_KIND = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", mostly_audited(["add_remove", "substitute"], [0]))
 @pytest.mark.parametrize("name", mostly_audited(WAYS, [list(WAYS).index(name) for name in OF_EACH_KIND]))
 def test_no_way_to_name_a_unit_moves_counts_further_than_declared(tmp_path: Path, name: str, neighbours: str) -> None:
@@ -288,6 +289,7 @@ def test_no_way_to_name_a_unit_loses_more_than_epsilon(
     assert trial.bound_on_epsilon(runs) <= EPSILON
 
 
+@pytest.mark.slow
 def test_some_neighbours_move_counts_as_far_as_declared(tmp_path: Path) -> None:
     for neighbours in ("add_remove", "substitute"):
         trial = farthest(tmp_path, WAYS["text"], neighbours, FAR)
@@ -317,6 +319,7 @@ FAULTS: dict[str, tuple[Way, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_audited(FAULTS, [0]))
 def test_a_planted_fault_is_found_by_distance_and_by_outputs(tmp_path: Path, name: str) -> None:
     way, planted = FAULTS[name]

@@ -53,6 +53,7 @@ def distribution(accountant: Any, asked: Asked) -> Any:
     return accountant.from_discrete_laplace_mechanism(float(1 / scale), SENSITIVITY * levels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", mostly_audited(EPSILONS, [1]), ids=str)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_another_accountant_finds_the_same_epsilon_for_what_doors_drew(
@@ -81,6 +82,7 @@ def test_another_accountant_adds_budgets_as_we_do(accountant: Any) -> None:
 EXACT = st.fractions(Fraction(1, 10**6), 50, max_denominator=10**30)
 
 
+@pytest.mark.slow
 @given(EXACT)
 def test_an_epsilon_is_shown_as_the_least_double_that_is_not_below_it(epsilon: Fraction) -> None:
     shown = rounded_up(epsilon)

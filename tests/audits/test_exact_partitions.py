@@ -210,6 +210,7 @@ def test_the_exact_computation_finds_a_planted_fault(name: str) -> None:
     assert found == pytest.approx(known, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_door_chooses_with_these_probabilities() -> None:
     line, savings, runs = [0, 4, 4, 5, 0], (3, 2, 1), 5_000
     exact = np.array(line, dtype=np.int64)

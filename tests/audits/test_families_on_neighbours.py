@@ -172,6 +172,7 @@ def shown(planted: Planted, trials: int) -> Bound:
     return lower_bound(*rows)
 
 
+@pytest.mark.slow
 def test_the_black_box_shows_no_more_than_the_epsilon_of_a_family() -> None:
     assert shown(Planted(LEVELS), 600).sure <= 1
 
@@ -183,6 +184,7 @@ class WithoutShares(Doors):
         return Fraction(self.sensitivity, 4)
 
 
+@pytest.mark.slow
 def test_the_black_box_finds_shares_that_are_not_shared() -> None:
     assert shown(Planted(LEVELS, WithoutShares), 600).sure > 1
 

@@ -67,12 +67,14 @@ def test_values_in_the_same_interval_or_in_none_are_told_apart_by_nothing(kind: 
         assert all(law == laws[0] for law in laws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", LOCAL_WAYS, ids=str)
 def test_a_way_to_answer_tells_its_epsilon_and_no_more(way: LocalWay) -> None:
     found = way.likelihoods()
     assert found.findings == [] and found.reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["symmetric", pytest.param("optimized", marks=pytest.mark.soak)])
 def test_three_summed_values_spend_three_times_epsilon(kind: Encoding) -> None:
     found = LocalWay("", asked(kind, 2, "1/5", values=3, combine="summed")).likelihoods()

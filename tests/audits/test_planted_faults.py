@@ -21,6 +21,7 @@ def test_the_replay_finds_a_planted_fault(name: str) -> None:
     assert caught_by_replay(BY_NAME[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_audited(QUICK, [0]))
 def test_the_black_box_finds_a_planted_fault(name: str) -> None:
     assert beyond(BY_NAME[name])

@@ -50,6 +50,7 @@ def test_one_unit_moves_counts_and_doors_no_further_than_declared(office: Office
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 6), marks=LONG)], ids=["one", "many"])
 def test_with_the_same_answers_neighbours_publish_the_same_bytes(office: Office, name: str, seeds: range) -> None:
@@ -74,6 +75,7 @@ def test_one_unit_moves_all_tables_of_a_family_by_the_same_rows(office: Office, 
 QUALITY = {"share": "1/3", "rows": 4, "by": ["ward", "age"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 30), marks=LONG)], ids=["few", "many"])
 def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
@@ -81,6 +83,7 @@ def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Of
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
 def test_what_is_said_of_a_familys_rows_moves_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
@@ -106,6 +109,7 @@ def declared_columns(content: bytes) -> Any:
     return pq.read_table(io.BytesIO(content)).select(["age_lower", "age_upper"]).to_pydict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_with_other_answers_neighbours_differ_in_nothing_but_values(office: Office, name: str) -> None:
     bureau, pair = Bureau(office, mechanism=name, axes=[YEARS]), tables(1, "a unit more")
@@ -245,6 +249,7 @@ def unbounded_beyond(staged: Path, cells: int, max_rows: int, key: bytes) -> np.
     return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_audited(FAULTS_ABOUT_ROWS, [0]))
 def test_the_replay_of_records_finds_a_fault_about_rows(office: Office, name: str) -> None:
     kind, planted = FAULTS_ABOUT_ROWS[name]
@@ -257,6 +262,7 @@ def test_the_replay_of_records_finds_a_fault_about_rows(office: Office, name: st
     assert found
 
 
+@pytest.mark.slow
 def test_the_replay_of_records_finds_rows_beyond_t_of_a_family(office: Office) -> None:
     bureau, found = Bureau(office, **FAMILY, quality={**QUALITY, "by": ["ward"]}), list[str]()
     counted = row_tables.count_marginals
@@ -273,6 +279,7 @@ def test_the_replay_of_records_finds_rows_beyond_t_of_a_family(office: Office) -
     assert found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_audited(FAULTS, [0]))
 def test_the_replay_of_records_finds_a_planted_fault(office: Office, name: str) -> None:
     found = found_in_records(office, name)

@@ -34,6 +34,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         yield reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES)
 def test_every_block_of_a_guide_works_after_the_tutorial(reader: Reader, guide: str) -> None:
     after_the_tutorial = reader.folder
@@ -143,6 +144,7 @@ def test_the_changelog_begins_with_the_version_that_is_built() -> None:
     assert len((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
 
 
+@pytest.mark.slow
 def test_the_examples_that_name_every_field_are_accepted(office: Office) -> None:
     reference = PAGES / "reference"
     lines = (reference / "spec.yaml").read_text(encoding="utf-8").splitlines()

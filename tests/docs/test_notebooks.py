@@ -20,6 +20,7 @@ def code_cells(notebook: Path) -> list[Any]:
     return [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_code_of_a_notebook_runs_to_its_end(
     notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -22,6 +22,7 @@ def counts(office: Office) -> str:
     return "counts.csv"
 
 
+@pytest.mark.slow
 def test_the_line_of_the_readme_works(office: Office, counts: str) -> None:
     ran = office.run("compare", counts, "--epsilon", "1", "0.1", "0.01", "--repeat", "2")
     assert (ran.code, ran.err) == (0, "")
@@ -56,6 +57,7 @@ def test_numbers_after_an_epsilon_are_epsilons(words: str, read: str) -> None:
     assert expand_epsilons(words.split()) == read.split()
 
 
+@pytest.mark.slow
 def test_every_spelling_gives_the_same_epsilons(office: Office, counts: str) -> None:
     for words in (["--epsilon", "1", "1/3"], ["--epsilon", "1", "--epsilon", "1/3"], ["--epsilon=1", "1/3"]):
         ran = office.run("compare", counts, "--mechanism", "geometric", "--repeat", "1", "--json", "-", *words)
@@ -81,6 +83,7 @@ def test_names_with_settings_stay_apart_and_within_the_line(office: Office, coun
     assert "penalty=paper" in ran.out and "max_depth=5" in ran.out
 
 
+@pytest.mark.slow
 def test_a_cube_is_asked_boxes_and_those_left_out_are_named(office: Office) -> None:
     (office.folder / "cube.csv").write_text("x,y,count\n0,3,40\n4,1,2\n")
     ran = office.run("compare", "cube.csv", "--shape", "6x5", "--repeat", "1", "--workload", "boxes:100")
@@ -95,6 +98,7 @@ def test_synthetic_data_have_names(office: Office) -> None:
     assert "11,342 cells, 674,736 records" in ran.out
 
 
+@pytest.mark.slow
 def test_an_earlier_period_of_a_release_costs_nothing(office: Office) -> None:
     office.with_release()
     before = office.state()
@@ -114,6 +118,7 @@ def test_an_earlier_period_of_a_release_costs_nothing(office: Office) -> None:
     assert office.state() == before
 
 
+@pytest.mark.slow
 def test_pictures_are_named(office: Office, counts: str) -> None:
     words = ("--mechanism", "geometric", "--repeat", "1", "--plots", "made/plots")
     ran = office.run("compare", counts, "--epsilon", "1", "0.1", *words)

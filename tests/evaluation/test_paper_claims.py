@@ -40,6 +40,7 @@ class _Modules(dict[str, ModuleType]):
         return __import__(name)
 
 
+@pytest.mark.slow
 def test_the_list_says_what_the_kept_studies_found(study):
     listed, found = study["listed"], study["kept"].studies()
     assert listed.judged(listed.items(), found) == listed.items()
@@ -126,6 +127,7 @@ def test_a_reason_is_read_again_when_another_claim_holds_not_for_other_figures(s
         assert listed.unread([replace(item, claims=(other,))]) == names
 
 
+@pytest.mark.slow
 def test_every_study_is_kept_and_measured_the_mechanisms_that_are_here(study):
     kept = study["kept"]
     found = kept.studies()
@@ -166,6 +168,7 @@ def test_a_card_says_which_claims_of_its_paper_hold(study, mechanism):
     assert study["listed"].sentence(PAPERS[mechanism]) in said
 
 
+@pytest.mark.slow
 def test_the_picture_of_classifiers_draws_what_was_kept(study):
     drawn = study["kept"].studies()["classification"]["drawn"]["figure 17"]
     pictures = study["use_pictures"]

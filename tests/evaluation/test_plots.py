@@ -5,6 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
 
+import pytest
+
 from dphist_pipeline.evaluation import _plots as plots
 from dphist_pipeline.evaluation._plots import draw
 from dphist_pipeline.evaluation.measuring import Score
@@ -32,6 +34,7 @@ def scores(mean: float = 3.0) -> list[Score]:
     ]
 
 
+@pytest.mark.slow
 def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
     written = draw(scores(), "wards & co", tmp_path / "new" / "plots")
     names = ["errors_by_epsilon", "divergence_by_epsilon", "errors_by_range_length"]
@@ -45,6 +48,7 @@ def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
             assert "wards &" in words and "geometric" in words and "<dpcube> & co" in words
 
 
+@pytest.mark.slow
 def test_a_long_title_takes_several_lines_of_the_pictures_width(tmp_path):
     data = "weekly_admissions, period 2026-02-23, as published (its own noise is in it), " + "x" * 300
     for path in draw(scores(), data, tmp_path)[::2]:
@@ -54,6 +58,7 @@ def test_a_long_title_takes_several_lines_of_the_pictures_width(tmp_path):
         assert max(map(len, lines)) * 7.5 < float(picture.attrib["width"])
 
 
+@pytest.mark.slow
 def test_sizes_of_noisy_counts_are_not_called_true_or_exact(tmp_path):
     of_values = [score for score in scores() if score.measure == "mre_of_value" and score.epsilon == 1]
     for noisy, said in ((False, plots.EXACT_SIZE), (True, plots.NOISY_SIZE)):
@@ -63,6 +68,7 @@ def test_sizes_of_noisy_counts_are_not_called_true_or_exact(tmp_path):
         assert not noisy or "exact" not in words
 
 
+@pytest.mark.slow
 def test_one_epsilon_makes_no_line_along_epsilon(tmp_path):
     alone = [score for score in scores() if score.epsilon == 1]
     assert [path.stem for path in draw(alone, "wards", tmp_path)][::2] == [
@@ -81,6 +87,7 @@ def test_many_mechanisms_stay_apart():
     assert len(looks) == 112 and len(set(plots.COLOURS)) == 16
 
 
+@pytest.mark.slow
 def test_divergence_by_epsilon_is_a_picture_of_its_own_as_figure_6_of_sreb_gca(tmp_path):
     alone = [score for score in scores() if score.measure == "kl"]
     assert {path.stem for path in draw(alone, "wards", tmp_path)} == {"errors_by_epsilon", "divergence_by_epsilon"}

@@ -37,6 +37,7 @@ def released(exact: np.ndarray, mechanism: str, epsilon: str, times: int, **sett
     return [dph.sanitize(exact, **asked).values for _ in range(times)]
 
 
+@pytest.mark.slow
 def test_dpcube_answers_boxes_better_than_the_kd_tree_where_cells_are_alike():
     """Figure 16 (a) of DPCube."""
     exact = np.zeros((32, 32), dtype=np.int64)

@@ -109,6 +109,7 @@ def test_the_bound_of_uniform_estimation_is_reached_where_noise_is_small():
     assert theory.uniform_bound(setting, printed=True) > 1.9 * theory.uniform_bound(setting)
 
 
+@pytest.mark.slow
 def test_the_error_given_an_inconsistency_holds_over_all_counts_only():
     """Biases spread evenly stand for all counts; of these, releases with the inconsistency are kept."""
     setting, source = Setting(), np.random.default_rng(45)
@@ -134,6 +135,7 @@ def test_no_counting_query_on_cells_exceeds_the_error_of_theorem_4_2():
     assert (sums > theory.cells_usefulness(6, 0.4, 0.5)).mean() > 0  # the lemma is not empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimation", "told"), [("uniform", theory.uniform_error), ("least_squares", None)])
 def test_releases_of_one_box_err_as_the_theory_says(estimation, told):
     """1,500 releases; whole-number noise of scale 6.7 and 20 is within 1 % of Laplace's. 12 % is 5 standard errors."""

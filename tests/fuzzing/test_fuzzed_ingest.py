@@ -164,10 +164,12 @@ def test_any_text_gives_a_cube_or_a_refusal_of_the_file(ingest: Ingest):
     run(ingest, csv_files, CSV_SEEDS[::3], csv_change, 30, seed=1)
 
 
+@pytest.mark.slow
 def test_any_parquet_file_gives_a_cube_or_a_refusal_of_the_file(ingest: Ingest):
     run(ingest, parquet_files, PARQUET_SEEDS[::2], parquet_change, 40, seed=1)
 
 
+@pytest.mark.slow
 def test_any_file_gives_the_same_rows_where_the_engine_is_said_to_fail(ingest: Ingest):
     for content in CSV_SEEDS[::6]:
         check_forced(ingest, csv_files, content)

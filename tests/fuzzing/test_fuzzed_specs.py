@@ -201,6 +201,7 @@ def fuzz_releases(office: Office, inputs: int, seed: int) -> None:
     assert {(True, 1), (False, 0)} <= ended
 
 
+@pytest.mark.slow
 def test_any_spec_is_read_or_refused_by_one_message(folder: Path):
     fuzz_specs(folder, 300, seed=1)
 
@@ -209,6 +210,7 @@ def test_any_code_list_is_read_or_refused_by_one_message(folder: Path):
     fuzz_code_lists(folder, 200, seed=1)
 
 
+@pytest.mark.slow
 def test_any_query_is_taken_or_refused_by_one_message(folder: Path):
     fuzz_queries(folder, 40, seed=1)
 

@@ -96,6 +96,7 @@ def test_its_releases_replay_to_the_same_bytes_and_spend_nothing(kept: KeptStore
     assert (as_published(kept.files()), kept.spent()) == (files, spent)
 
 
+@pytest.mark.slow
 def test_lost_publications_come_back_from_the_stored_answers_with_the_same_values(catalogued: KeptStore) -> None:
     spent = catalogued.spent()
     (catalogued.folder / "data" / "admissions.parquet").unlink()  # no record is read
@@ -104,14 +105,18 @@ def test_lost_publications_come_back_from_the_stored_answers_with_the_same_value
         before = cells(folder)
         shutil.rmtree(folder)
         catalogued.released(name, period)
-        assert before and cells(folder) == before
+        # Columns of later versions stand beside those that the store had.
+        again = [{name: row[name] for name in old} for old, row in zip(before, cells(folder), strict=True)]
+        assert before and again == before
     assert catalogued.spent() == spent
 
 
+@pytest.mark.slow
 def test_its_questions_have_the_answers_that_they_had(catalogued: KeptStore) -> None:
     assert catalogued.answers() == catalogued.answers_then()
 
 
+@pytest.mark.slow
 def test_its_catalogue_is_built_anew_and_holds_every_release_that_counts(kept: KeptStore) -> None:
     assert not (kept.store / "public" / CATALOGUE).exists()
     kept.released("looked_at", "all")
@@ -125,6 +130,7 @@ def test_its_catalogue_is_built_anew_and_holds_every_release_that_counts(kept: K
     assert told == [(row["estimate"],) for row in cells(kept.published("ages_city", "all"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("now", ["", "2036-02-29T06:00:00Z"])
 def test_a_revision_is_charged_once_and_leaves_the_one_before_it(
     catalogued: KeptStore, now: str, monkeypatch: pytest.MonkeyPatch
@@ -141,6 +147,7 @@ def test_a_revision_is_charged_once_and_leaves_the_one_before_it(
     catalogued.run("ledger", "verify")
 
 
+@pytest.mark.slow
 def test_what_waits_is_approved_for_nothing_and_published_once(catalogued: KeptStore) -> None:
     spent = catalogued.spent()
     assert catalogued.released("waiting", "all")["awaits_approval"]
@@ -154,6 +161,7 @@ def test_what_waits_is_approved_for_nothing_and_published_once(catalogued: KeptS
     catalogued.run("ledger", "verify")
 
 
+@pytest.mark.slow
 def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(catalogued: KeptStore) -> None:
     catalogued.run("withdraw", "looked_at", "all", "--reason", "the wrong column")
     with catalogued.used():
@@ -163,6 +171,7 @@ def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(catalogued: K
     catalogued.run("ledger", "verify")
 
 
+@pytest.mark.slow
 def test_its_pages_can_be_rendered_anew(kept: KeptStore) -> None:
     kept.allowed()
     told = kept.run("store", "pages", "--json").json

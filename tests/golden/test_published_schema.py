@@ -117,6 +117,7 @@ def types(path: Path) -> dict[str, str]:
     return {field.name: str(field.type) for field in pq.read_schema(path)}
 
 
+@pytest.mark.slow
 def test_a_release_is_these_files_with_these_columns(published: Path) -> None:
     assert sorted(path.name for path in published.iterdir()) == FILES
     assert list(types(published / "histogram.parquet").items()) == list(HISTOGRAM.items())
@@ -124,6 +125,7 @@ def test_a_release_is_these_files_with_these_columns(published: Path) -> None:
     assert list(types(published / "audit.parquet").items()) == list(AUDIT.items())
 
 
+@pytest.mark.slow
 def test_a_quality_table_has_these_rows_and_nothing_else_of_a_release_changes(office: Office) -> None:
     office.opened().write_spec(axes=AXES, quality={"share": "1/10", "rows": 5, "by": ["ward"]})
     office.released()
@@ -145,6 +147,7 @@ def test_a_quality_table_has_these_rows_and_nothing_else_of_a_release_changes(of
     assert (audit["epsilon"], audit["unbiased_noise_scale"]) == ("1/2", "40/9")
 
 
+@pytest.mark.slow
 def test_no_column_is_an_sql_word(published: Path) -> None:
     reserved = duckdb.sql(
         "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category != 'unreserved'"
@@ -154,6 +157,7 @@ def test_no_column_is_an_sql_word(published: Path) -> None:
     assert not {*HISTOGRAM, *GROUPS, *AUDIT, *QUALITY} & words
 
 
+@pytest.mark.slow
 def test_the_histogram_has_a_row_for_every_declared_cell_in_declared_order(published: Path) -> None:
     rows = pq.read_table(published / "histogram.parquet").to_pylist()
     assert [(row["age_lower"], row["age_upper"], row["ward"]) for row in rows] == CELLS
@@ -165,6 +169,7 @@ def test_the_histogram_has_a_row_for_every_declared_cell_in_declared_order(publi
     assert not any(file.row_group(0).column(number).is_stats_set for number in range(file.num_columns))
 
 
+@pytest.mark.slow
 def test_the_interval_is_the_exact_quantile_of_the_discrete_laplace_law(published: Path) -> None:
     """P(|X| <= c) = 1 - 2 q^(c+1) / (1+q) with q = exp(-1/scale), in 50 digits, and by summing the law."""
     getcontext().prec = 50
@@ -176,6 +181,7 @@ def test_the_interval_is_the_exact_quantile_of_the_discrete_laplace_law(publishe
         assert (row["ci_lower"], row["ci_upper"]) == (row["unbiased_estimate"] - c, row["unbiased_estimate"] + c)
 
 
+@pytest.mark.slow
 def test_groups_and_charges_say_how_noisy_and_how_dear(published: Path) -> None:
     q = float((-1 / SCALE).exp())
     (group,) = pq.read_table(published / "groups.parquet").to_pylist()
@@ -190,6 +196,7 @@ def test_groups_and_charges_say_how_noisy_and_how_dear(published: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_audit_states_these_facts_and_no_others(office: Office, published: Path) -> None:
     audit = json.loads((published / "audit.json").read_text())
     assert list(audit) == AUDIT_KEYS
@@ -206,6 +213,7 @@ def test_the_audit_states_these_facts_and_no_others(office: Office, published: P
     assert list(audit["versions"]) == libraries
 
 
+@pytest.mark.slow
 def test_duckdb_reads_it_with_plain_sql_and_no_quotes(published: Path) -> None:
     columns = ", ".join(HISTOGRAM)
     query = f"SELECT {columns} FROM '{published}/histogram.parquet' WHERE ward = 'surgery' AND age_lower >= 17.5"
@@ -217,6 +225,7 @@ def test_duckdb_reads_it_with_plain_sql_and_no_quotes(published: Path) -> None:
     assert duckdb.sql(across).fetchall()[0][1] == len(CELLS)
 
 
+@pytest.mark.slow
 def test_the_bytes_are_a_function_of_the_released_values_alone(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

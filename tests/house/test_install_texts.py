@@ -45,6 +45,7 @@ def test_a_text_that_asks_one_would_be_noticed(text: str) -> None:
     assert FROM_AN_INDEX.search(text)
 
 
+@pytest.mark.slow
 def test_every_extra_that_a_message_names_is_there() -> None:
     files = (PROJECT / "dphist_pipeline").rglob("*.py")
     calls = [

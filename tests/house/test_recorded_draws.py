@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
-from recorded_draws import MOST_BOUND, law_and_bound
+from recorded_draws import law_and_bound
 
 pytest_plugins = ["pytester"]
 
@@ -82,6 +81,7 @@ def test_a_test_without_marker_that_reaches_the_source_of_noise_fails(pytester: 
     assert 'mark the test @pytest.mark.draws("LAW, BOUND")' in told
 
 
+@pytest.mark.slow
 def test_draws_are_the_same_in_every_run_and_order_and_those_of_marked_tests_are_not(pytester: pytest.Pytester) -> None:
     inner_run(pytester)
     first = said(pytester)
@@ -99,6 +99,7 @@ def test_draws_are_the_same_in_every_run_and_order_and_those_of_marked_tests_are
     assert len({line.split(maxsplit=1)[1] for line in first if not line.startswith(("shared", "example"))}) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "marker",
     ["two-sided geometric", "1e-9", "two-sided geometric, 1e-6", "two-sided geometric, 0", "binomial, few", ""],
@@ -114,32 +115,14 @@ def test_a_marker_without_law_or_with_a_bound_that_is_too_large_is_refused(
         assert "bound of at most 1e-07" in "\n".join([*result.errlines, *result.outlines])
 
 
-DRAWN = ("draws", "default_rng")
-
-
-@cache
-def calls_of_methods() -> list[tuple[str, ast.Call, ast.Attribute]]:
-    """All calls of an attribute in tests that name one of `DRAWN`, with their file."""
-    return [
-        (path.name, node, node.func)
-        for path in sorted(TESTS.rglob("*.py"))
-        if any(name in path.read_text(encoding="utf-8") for name in DRAWN)  # to parse all of them takes two seconds
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    ]
-
-
-def test_every_marker_names_its_law_and_a_bound_of_at_most_one_in_ten_million() -> None:
-    found = []
-    for name, call, method in calls_of_methods():
-        if method.attr == DRAWN[0] and ast.unparse(method) == "pytest.mark.draws":
-            (written,) = call.args
-            assert isinstance(written, ast.Constant), (name, call.lineno)
-            found.append(law_and_bound(written.value))
-    assert found and all(law and bound <= MOST_BOUND for law, bound in found)
-
-
+@pytest.mark.slow
 def test_no_generator_of_a_test_starts_from_a_seed_that_nobody_recorded() -> None:
-    calls = [one for one in calls_of_methods() if one[2].attr == DRAWN[1]]
-    made = [one for one in calls if ast.unparse(one[2]).endswith("random.default_rng")]
-    assert made and [(name, call.lineno) for name, call, _ in made if not call.args] == []
+    texts = {path: path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py")}
+    calls = [
+        (path.name, node)
+        for path, text in texts.items()
+        if "default_rng" in text  # to parse all of them takes two seconds
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("random.default_rng")
+    ]
+    assert calls and [(name, call.lineno) for name, call in calls if not call.args] == []

@@ -181,6 +181,7 @@ def changing_books(tree: ast.AST) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_whoever_reads_the_books_of_a_ledger_changes_nothing_in_them() -> None:
     package = Path(mechanisms.__file__).parents[1]
     files = [path for path in package.rglob("*.py") if "ledger" not in path.relative_to(package).parts[:1]]

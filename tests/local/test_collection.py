@@ -248,6 +248,7 @@ def test_a_split_that_leaves_too_little_epsilon_is_refused() -> None:
     assert question_of(collected(consumers=tiny)).epsilon == Fraction(1, 10**6)
 
 
+@pytest.mark.slow
 def test_more_merged_intervals_than_a_report_holds_are_refused() -> None:
     readers = [{"name": f"a{bins}", "epsilon": 1, "bins": bins} for bins in (5000, 5001)]
     assert collected(consumers=readers).consumers[1].intervals == 5001
@@ -342,6 +343,7 @@ ENDS = st.fractions(min_value=-1000, max_value=1000, max_denominator=1000)
 EPSILONS = st.fractions(min_value="0.000001", max_value=50, max_denominator=10**6)
 
 
+@pytest.mark.slow
 @examples(200, derandomize=True)
 @given(changes=st.dictionaries(WORDS, ANYTHING, max_size=4), reader=st.dictionaries(WORDS, ANYTHING, max_size=5))
 def test_any_attributes_give_a_spec_or_a_refusal(changes: dict[str, object], reader: dict[str, object]) -> None:

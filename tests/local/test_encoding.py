@@ -70,6 +70,7 @@ def test_an_edge_between_two_doubles_goes_to_the_nearest() -> None:
     assert places_of(third, np.array([1 / 3, np.nextafter(1 / 3, 0)])).tolist() == [1, 0]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.fractions(-1000, 1000, max_denominator=50), min_size=2, max_size=9, unique=True),
@@ -260,6 +261,7 @@ def test_what_is_no_number_is_reported_as_none_and_names_nothing(wrong: object) 
     assert encode(ask(even(4)), choose_values([wrong], 1)[None, :]).shape == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [np.arange(4.0), [Decimal(0), Fraction(1), 2, np.float32(3)], ("0", "1", "2", "3")])
 def test_of_more_values_each_choice_is_as_likely(values: Sequence[object]) -> None:
     drawn = 12_000

@@ -31,6 +31,7 @@ def with_late(late: dict[str, Any]) -> list[dict[str, Any]]:
     return [CITY, STATE, late]
 
 
+@pytest.mark.slow
 def test_a_late_consumer_is_served_by_reports_that_exist(local: LocalOffice) -> None:
     local.answered(AGES)
     local.published("reports/a.parquet")
@@ -68,6 +69,7 @@ def test_a_consumer_who_makes_the_reports_useless_is_named(local: LocalOffice, l
     assert says in ran.err and "or ask anew in another `round`, which costs contributors epsilon anew" in ran.err
 
 
+@pytest.mark.slow
 def test_several_late_consumers_are_named_together(local: LocalOffice) -> None:
     local.answered(AGES, consumers=[CITY])
     local.declared(consumers=[CITY, {**STATE, "edges": [0, 10, 100]}, {**COARSE, "edges": [0, 11, 100]}])
@@ -84,6 +86,7 @@ FEW = [{"name": "city", "epsilon": 1, "bins": 10}]
 WHOLE = {"name": "late", "epsilon": 1, "edges": [0, 100]}
 
 
+@pytest.mark.slow
 def test_an_encoding_that_auto_changes_for_a_late_consumer_is_told_and_mends_it(local: LocalOffice) -> None:
     local.answered(AGES, encoding="auto", consumers=FEW)
     local.declared(encoding="auto", consumers=[*FEW, WHOLE])
@@ -100,12 +103,14 @@ def test_another_encoding_than_that_of_the_reports_is_told(local: LocalOffice, a
     assert f"by `encoding: {asked}`: declare that, and they count" in local.publish("reports/a.parquet").err
 
 
+@pytest.mark.slow
 def test_split_budget_serves_no_late_consumer_and_says_so(local: LocalOffice) -> None:
     local.answered(AGES, protocol="split_budget")
     local.declared(protocol="split_budget", consumers=with_late(COARSE))
     assert "under split_budget every consumer has a vector of its own" in local.publish("reports/a.parquet").err
 
 
+@pytest.mark.slow
 def test_reports_to_a_question_that_no_late_consumer_explains_are_told_as_before(local: LocalOffice) -> None:
     local.answered(AGES, collection="wages")
     local.declared()

@@ -59,6 +59,7 @@ def test_help_fits_eighty_columns(local: LocalOffice, command: str) -> None:
     assert all(len(line) > 40 or line.endswith(".") for line in lines)
 
 
+@pytest.mark.slow
 def test_values_become_reports_then_releases_then_answers(local: LocalOffice) -> None:
     ran = encoded(local, "--limit", "5")
     assert "300 contributors answer with 300 reports, 1 bytes each" in ran.out and "spent epsilon 2 on" in ran.out
@@ -99,6 +100,7 @@ def test_json_is_what_scripts_rely_on(local: LocalOffice) -> None:
         )
 
 
+@pytest.mark.slow
 def test_asked_again_contributors_send_the_same_file(local: LocalOffice) -> None:
     encoded(local, "--limit", "5")
     encoded(local, output="b.parquet")
@@ -119,6 +121,7 @@ def test_the_question_alone_asks_what_the_spec_asks(local: LocalOffice) -> None:
         assert ran.code == 1 and "this is not a question of a collection" in ran.err
 
 
+@pytest.mark.slow
 def test_reports_are_found_where_the_spec_says(local: LocalOffice) -> None:
     assert "nothing says where the reports are" in local.publish().err
     local.declared(reports="reports/**/*.parquet")
@@ -130,6 +133,7 @@ def test_reports_are_found_where_the_spec_says(local: LocalOffice) -> None:
     assert "are a folder" in local.publish("reports").err and "are not there" in local.publish("gone.parquet").err
 
 
+@pytest.mark.slow
 def test_lines_come_through_a_pipe_and_beside_files(local: LocalOffice, monkeypatch: pytest.MonkeyPatch) -> None:
     question = question_of(local.declared())
     people = [Contributor.create(local.folder / f"{number}.json", question.epsilon) for number in range(3)]
@@ -148,6 +152,7 @@ def test_lines_come_through_a_pipe_and_beside_files(local: LocalOffice, monkeypa
     assert not any((local.store.confidential / "runs").rglob("*"))
 
 
+@pytest.mark.slow
 def test_more_reports_are_a_revision_with_a_reason(local: LocalOffice) -> None:
     encoded(local, "--limit", "5")
     local.published("reports/a.parquet")
@@ -163,6 +168,7 @@ def test_more_reports_are_a_revision_with_a_reason(local: LocalOffice) -> None:
     assert asked(local, "SELECT max(revision) FROM dph_releases") == [(2,)]
 
 
+@pytest.mark.slow
 def test_an_answer_counts_people_or_their_values(local: LocalOffice) -> None:
     encoded(local, "--limit", "20")
     local.published("reports/a.parquet")
@@ -174,6 +180,7 @@ def test_an_answer_counts_people_or_their_values(local: LocalOffice) -> None:
     assert " values of contributors, estimated over" in told and "Estimated from 600 reports; " in told
 
 
+@pytest.mark.slow
 def test_what_is_taken_back_leaves_the_catalogue_and_says_so(local: LocalOffice) -> None:
     encoded(local, "--limit", "5")
     local.published("reports/a.parquet")
@@ -191,6 +198,7 @@ def test_what_is_taken_back_leaves_the_catalogue_and_says_so(local: LocalOffice)
     assert local.office.run("ledger", "verify", "--json").json["missing"] == []
 
 
+@pytest.mark.slow
 def test_the_ledger_knows_nothing_of_it_and_goes_on(local: LocalOffice) -> None:
     encoded(local, "--limit", "5")
     local.published("reports/a.parquet")
@@ -277,6 +285,7 @@ def test_no_message_and_no_file_for_the_curator_holds_a_name_or_value(local: Loc
     assert modes == 0o700
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_written_fails_by_one_message_and_replays(
     local: LocalOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ PROTOCOLS: list[dict[str, object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", PROTOCOLS, ids=["chp", "split_budget", "sampled", "shp"])
 def test_planned_errors_are_those_of_simulated_collections(change: dict[str, object]) -> None:
     spec = collected(**change)
@@ -100,6 +101,7 @@ def test_planned_errors_are_those_of_simulated_collections(change: dict[str, obj
             assert ratio.min() > BAND[0] and ratio.max() < BAND[1], (way.protocol, way.encodings, ratio)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", PROTOCOLS, ids=["chp", "split_budget", "sampled", "shp"])
 def test_the_worst_error_is_reached_by_none_or_by_all_values_and_never_passed(change: dict[str, object]) -> None:
     spec = collected(**change)

@@ -45,6 +45,7 @@ def test_thirds_and_quarters_of_a_range_make_six_intervals() -> None:
     assert (quarters.first, quarters.last, quarters.atoms) == ((0, 1, 3, 5), (0, 2, 4, 5), (1, 2, 2, 1))
 
 
+@pytest.mark.slow
 @QUICK
 @given(cuts=CUTS)
 def test_spans_are_the_merged_intervals_that_lie_within_each_interval(cuts: list[tuple[Fraction, ...]]) -> None:

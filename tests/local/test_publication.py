@@ -96,6 +96,7 @@ def test_one_consumer_is_published_by_shp(local: LocalOffice) -> None:
     assert (made.audit["mechanism"], made.audit["release"], made.audit["epsilon"]) == ("shp", "ages_city", "50")
 
 
+@pytest.mark.slow
 def test_sampled_reports_count_for_those_that_were_not_sent(local: LocalOffice) -> None:
     changes = {"protocol": "sampled", "participation": "1/4", "consumers": sure(CONSUMERS)}
     found = counts(local, AGES, **changes)  # all of them sent: four times as many as there are
@@ -142,6 +143,7 @@ def test_every_consumers_law_is_that_of_the_contract(local: LocalOffice) -> None
         }
 
 
+@pytest.mark.slow
 def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: LocalOffice) -> None:
     first, late = local.answered(AGES), local.reports(question_of(local.declared()), [5.0], "late.parquet")
     assert [release.replayed for release in publish(local, first)] == [False, False]
@@ -165,6 +167,7 @@ def test_the_same_reports_give_the_same_bytes_and_more_need_a_reason(local: Loca
     assert [release.audit["revision"] for release in publish(local, first, reason="and back")] == [3, 3]
 
 
+@pytest.mark.slow
 def test_two_revisions_at_the_same_time_are_two_revisions(local: LocalOffice, monkeypatch: pytest.MonkeyPatch) -> None:
     file = local.answered(AGES)
     publish(local, file)
@@ -185,18 +188,21 @@ def test_two_revisions_at_the_same_time_are_two_revisions(local: LocalOffice, mo
     assert {local.audit("ages_state", revision=number)["reason"] for number in (2, 3)} == {"ours", "theirs"}
 
 
+@pytest.mark.slow
 def test_the_order_of_files_and_a_title_change_nothing(local: LocalOffice) -> None:
     first, late = local.answered(AGES), local.reports(question_of(local.declared()), [5.0], "late.parquet")
     publish(local, first, late)
     assert all(release.replayed for release in publish(local, late, first, title="Ages", owners=["ann@example.org"]))
 
 
+@pytest.mark.slow
 def test_one_consumer_may_be_published_alone(local: LocalOffice) -> None:
     file = local.answered(AGES)
     assert [release.audit["release"] for release in publish(local, file, only="state")] == ["ages_state"]
     assert [release.replayed for release in publish(local, file)] == [False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ["", "again"])
 def test_who_is_killed_between_two_consumers_is_finished_by_the_same_command(local: LocalOffice, reason: str) -> None:
     file = local.answered(AGES)
@@ -235,6 +241,7 @@ def test_nobody_who_answered_is_said_with_what_was_refused(local: LocalOffice) -
         count_reports(spec, [other], {"unreadable": 2, "other question": 5})
 
 
+@pytest.mark.slow
 def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local: LocalOffice) -> None:
     file = local.answered(AGES)
     publish(local, file)
@@ -266,6 +273,7 @@ def test_a_withdrawn_collection_is_marked_and_published_only_by_a_revision(local
     assert local.audit("ages_city", revision=3)["withdrawn"]["reason"] == "wrong as well"
 
 
+@pytest.mark.slow
 def test_of_a_withdrawn_consumer_the_others_are_published_and_told_apart(local: LocalOffice) -> None:
     file = local.answered(AGES)
     publish(local, file, only="city")
@@ -309,6 +317,7 @@ def test_a_withdrawal_that_was_cut_off_is_finished_as_it_began(
     assert PublishedFolder(folder).is_marked_withdrawn() and local.audit("ages_city")["withdrawn"] == said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_", ["all", "2026-01-05"])
 def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str) -> None:
     local.funded().write_spec(release="ages_state")
@@ -320,6 +329,7 @@ def test_a_collection_takes_no_name_of_a_release(local: LocalOffice, round_: str
     assert local.office.released().code == 0
 
 
+@pytest.mark.slow
 def test_a_collection_takes_no_name_of_a_release_that_waits(local: LocalOffice) -> None:
     local.funded().write_spec(release="ages_state", publish="manual")
     local.office.release()
@@ -327,6 +337,7 @@ def test_a_collection_takes_no_name_of_a_release_that_waits(local: LocalOffice) 
         publish(local, local.answered(AGES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_", ["all", "2026-01-05"])
 def test_a_release_takes_no_name_of_a_collection_and_spends_nothing(local: LocalOffice, round_: str) -> None:
     publish(local, local.answered(AGES, round=round_), round=round_)
@@ -348,6 +359,7 @@ def test_two_collections_may_not_meet_in_one_name(local: LocalOffice) -> None:
         publish(local, local.answered(AGES, **changes), **changes)
 
 
+@pytest.mark.slow
 def test_every_round_asks_anew_and_is_a_period(local: LocalOffice) -> None:
     first, second = ({"round": f"2026-01-{day}"} for day in ("05", "12"))
     file = local.answered(AGES, **first)

@@ -71,6 +71,7 @@ def questions(draw: st.DrawFn) -> Question:
     )
 
 
+@pytest.mark.slow
 @examples(50)
 @given(questions())
 def test_a_question_comes_back_from_its_text(question: Question) -> None:
@@ -83,6 +84,7 @@ def test_a_question_comes_back_from_its_text(question: Question) -> None:
     assert Question.from_json(shuffled).digest == question.digest
 
 
+@pytest.mark.slow
 @examples(50)
 @given(questions())
 def test_sizes_and_spending_follow_from_the_parts(question: Question) -> None:
@@ -269,6 +271,7 @@ def test_a_text_that_is_too_long_is_refused_before_it_is_read() -> None:
     assert Question.from_json(ASKED.to_json().ljust(LONGEST_QUESTION)) == ASKED
 
 
+@pytest.mark.slow
 def test_the_largest_question_is_answered_in_seconds() -> None:
     widest = Part(tuple(map(Fraction, range(MOST_INTERVALS + 1))), Fraction(1), "optimized")
     asked = replace(ASKED, parts=(widest,) * 20, values=MOST_VALUES)
@@ -297,6 +300,7 @@ junk = st.recursive(
 )
 
 
+@pytest.mark.slow
 @examples(400)
 @given(st.sampled_from([*FACTS, "edges", "epsilon", "encoding"]), junk)
 def test_any_fact_replaced_by_anything_is_refused_or_is_a_question(name: str, value: Any) -> None:

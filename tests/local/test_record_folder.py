@@ -201,6 +201,7 @@ def test_of_more_values_any_may_be_reported(tmp_path: Path) -> None:
     assert sum(counts) == 2000 and all(abs(count - 500) < 6.5 * math.sqrt(250) for count in counts)
 
 
+@pytest.mark.slow
 def test_long_and_strange_names_are_kept_whole(tmp_path: Path) -> None:
     names = ["b", "a", "a\0", "a b", "ä", "\U0001f600", "x" * 100_000]
     first = answered(tmp_path, names * 2000)
@@ -212,6 +213,7 @@ def _answer_elsewhere(folder: Path, gate: Any, answers: Any) -> None:
     answers.put(pairs(answered(folder, [f"p{number}" for number in range(50)])))
 
 
+@pytest.mark.slow
 def test_programs_that_ask_at_once_draw_once(tmp_path: Path) -> None:
     gate, answers = SPAWN.Barrier(3), SPAWN.Queue()
     programs = [SPAWN.Process(target=_answer_elsewhere, args=(tmp_path, gate, answers)) for _ in range(3)]

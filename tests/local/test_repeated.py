@@ -32,6 +32,7 @@ def rows(names: list[int]) -> Ids:
 NAMES = st.sampled_from([0, 1, 1 << 63, 1 << 64, 1 << 127, 1 << 127 | 1 << 63, (1 << 128) - 1, 5, 5 << 64])
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(NAMES, max_size=6), max_size=6))
 def test_repeated_ids_are_found_in_any_order_and_batches(batches: list[list[int]]) -> None:
@@ -44,6 +45,7 @@ def test_an_id_that_comes_a_hundred_thousand_times_counts_once() -> None:
     assert repeated_reports([same, one, same, one]).tolist() == [*range(1, 100_000), *range(100_001, 200_002)]
 
 
+@pytest.mark.slow
 def test_repeated_ids_are_found_when_duckdb_spills_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(reports.MEMORY, "memory_limit", "32MB")
     ids = random_ids(1_500_000)  # 36 MB in DuckDB's table, and as many again in its groups

@@ -118,6 +118,7 @@ def test_a_law_grows_with_the_vectors_and_one_bit_moves_an_estimate_by_its_step(
     assert estimates(tally, 0) - before == pytest.approx([0, many.step, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "combine"), [(kind, "separate") for kind in ENCODINGS] + [(kind, "summed") for kind in ENCODINGS[:2]]
 )

@@ -203,6 +203,7 @@ def test_slices_of_columns_are_read_from_their_beginning() -> None:
         assert reports.as_matrix(sliced, 2).tobytes() == b"cdef"
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 def test_damaged_bytes_are_refused_or_counted_and_nothing_else(tmp_path: Path) -> None:
     rng, outcomes = np.random.default_rng(3), set()
@@ -233,6 +234,7 @@ print(tally.reports, sum(refused.values()), (peak() - before) // 1024)
 """
 
 
+@pytest.mark.slow
 def test_a_million_rows_and_long_bodies_take_little_memory(tmp_path: Path) -> None:
     with report_file(QUESTION, tmp_path / "many.parquet") as add:
         add(random_ids(500_000), np.zeros((500_000, 2), dtype=np.uint8))
@@ -247,6 +249,7 @@ def test_a_million_rows_and_long_bodies_take_little_memory(tmp_path: Path) -> No
     assert megabytes < 320  # DuckDB takes some of them, to find ids that come twice
 
 
+@pytest.mark.slow
 def test_a_dictionary_with_a_huge_word_fills_no_memory(tmp_path: Path) -> None:
     # Written out, these would be 400 GB.
     words = pa.array([b"x" * (1 << 22), bytes(QUESTION.report_bytes)], pa.binary())

@@ -42,6 +42,7 @@ def publish(spec: CollectionSpec, store: Store, consumer: str) -> None:
     publish_collection(spec, store, rounds.read_tally(spec, store), only=consumer)
 
 
+@pytest.mark.slow
 def test_the_digest_of_a_tally_never_changes_between_versions(local: LocalOffice) -> None:
     reports(local, "a.parquet", [FIRST_BIT[:1], NO_BIT[:1], b"\xff"])
     spec = local.declared(reports="reports/**/*.parquet")
@@ -76,6 +77,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_built_for_a_consumer_alone_and_not_again_for_what_it_has(
     local: LocalOffice, built: list[Path]
 ) -> None:
@@ -87,6 +89,7 @@ def test_the_catalogue_is_built_for_a_consumer_alone_and_not_again_for_what_it_h
         assert len(built) == times
 
 
+@pytest.mark.slow
 def test_a_catalogue_that_somebody_built_in_the_meantime_is_not_built_again(
     local: LocalOffice, built: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_reports_of_any_bytes_are_counted_as_their_bits_say(question: Question, 
     assert (tally.reports, tally.malformed) == (sound, reports - sound)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(questions(), st.integers(0, 30), st.integers(0, 2**32))
 def test_what_an_encoder_makes_is_well_formed_and_counted(question: Question, people: int, seed: int) -> None:

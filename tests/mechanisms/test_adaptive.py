@@ -44,6 +44,7 @@ def replayed(name, objective, answer, shape, epsilon=Fraction(1)):
     return mechanisms.build(name, {"objective": objective}).release(counts, Budget(epsilon))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "objective"), WAYS)
 def test_whoever_resumes_arrives_at_the_same_bytes(name, objective):
     noisy = np.random.default_rng(1).integers(-9, 60, 120)
@@ -65,6 +66,7 @@ LARGE = st.sampled_from([0, 0, 1, 7, 1000, 10**12, 2**52, -(2**52)]) | st.intege
 SHAPES = st.sampled_from([(1,), (2,), (3,), (7,), (1, 1), (5, 1), (3, 4), (2, 3, 2)])
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.sampled_from(WAYS), SHAPES, st.sampled_from([Fraction(1, 1000), Fraction(1), Fraction(20)]))
 def test_any_answer_of_the_door_gives_finite_estimates_and_whole_parts(data, way, shape, epsilon):
@@ -89,11 +91,13 @@ def mean_error(name, counts, runs=2, epsilon="1/5"):
     return np.mean([((one.values - counts) ** 2).mean() for one in made])
 
 
+@pytest.mark.slow
 def test_adaptive_uses_neighbours_where_they_are_alike_and_bayes_does_not():
     # Plain noise has 50. Hardly two cells of the wave are equal, so values tell little; neighbours are close.
     assert 2 * mean_error("adaptive", WAVE) < mean_error("bayes", WAVE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_lone_spikes_among_empty_cells_stay(name):
     assert mean_error(name, SPIKES) < 12
@@ -101,6 +105,7 @@ def test_lone_spikes_among_empty_cells_stay(name):
     assert mean_error(name, shuffled) < 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_relative_objective_has_the_smaller_relative_error(name):
     counts = np.random.default_rng(5).negative_binomial(0.3, 0.02, 600)
@@ -123,6 +128,7 @@ def test_along_categories_whole_lines_are_neighbours_and_never_single_steps():
     assert "local ±1 along ward" not in names
 
 
+@pytest.mark.slow
 def test_with_few_records_hardly_more_is_published_than_that_most_cells_are_empty():
     # Plain noise has 200. A model of many counts would be fitted to noise; the simple one has to stay.
     counts = np.zeros(512, dtype=int)
@@ -148,6 +154,7 @@ def in_boxes(answer, shape, epsilon, **settings):
     return mechanisms.build("adaptive", settings).release(counts, Budget(epsilon))
 
 
+@pytest.mark.slow
 def test_boxes_are_nearer_than_windows_where_most_cells_of_a_grid_are_empty():
     # Fixed noise: 1,500 records about one place among 16,384 cells. Plain noise has 200; 2.4 and 0.7.
     source, place = np.random.default_rng(11), (np.arange(128) + 0.5) / 128
@@ -162,6 +169,7 @@ def test_boxes_are_nearer_than_windows_where_most_cells_of_a_grid_are_empty():
     assert boxes < 0.6 * windows
 
 
+@pytest.mark.slow
 def test_lines_have_the_same_bytes_with_boxes_and_grids_have_them_by_default():
     noisy = np.random.default_rng(1).integers(-9, 60, 120)
     for shape in [(120,), (1, 120)]:
@@ -173,6 +181,7 @@ def test_lines_have_the_same_bytes_with_boxes_and_grids_have_them_by_default():
     assert mechanisms.settings_of(mechanisms.build("adaptive", {})) == {"objective": "absolute"}
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.data(), st.sampled_from(["absolute", "relative"]), st.sampled_from([(3, 4), (2, 3, 2), (2, 2)]))
 def test_boxes_give_finite_estimates_of_any_answer(data, objective, shape):

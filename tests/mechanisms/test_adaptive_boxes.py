@@ -60,6 +60,7 @@ def test_a_box_is_halved_by_its_own_noisy_count(noisy: float, halvings: int) -> 
     assert _halvings(np.array([noisy, 1.0]), 2.0, 4).tolist() == [halvings, 0]
 
 
+@pytest.mark.slow
 def test_a_grid_with_heavy_cells_and_a_sparse_rest_has_less_error_than_by_others() -> None:
     generator = np.random.default_rng(8)
     heavy = np.repeat(generator.integers(0, 128, (20, 2)), 500, axis=0)
@@ -80,6 +81,7 @@ def test_every_number_of_axes_is_served(shape: tuple[int, ...]) -> None:
     assert made.values.shape == shape and abs(made.values.sum() - 30 * made.cells) < 20 * math.sqrt(made.cells)
 
 
+@pytest.mark.slow
 def test_boxes_that_are_told_rarely_have_intervals_that_hold_as_often() -> None:
     """A part of an empty box is told by itself only where the draw of that box was far too large."""
     told, missed = 0, 0

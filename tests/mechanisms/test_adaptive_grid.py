@@ -76,12 +76,14 @@ def test_boxes_of_a_large_sparse_grid_have_less_error_than_plain_noise_and_trees
     assert error("adaptive_grid") < 0.5 * min(error("geometric"), error("boost"))
 
 
+@pytest.mark.slow
 def test_least_squares_gives_the_mean_of_both_draws_where_a_box_is_not_cut() -> None:
     errors = [released(np.full((3, 3), 50)).values - 50 for _ in range(400)]
     # Two draws of scale 2/4.975 each; their mean has half of the variance.
     assert float(np.var(errors)) == pytest.approx(dph_variance(2 / Fraction("4.975")) / 2, rel=0.2)
 
 
+@pytest.mark.slow
 def test_cells_that_are_told_rarely_have_intervals_that_hold_as_often() -> None:
     """A box of four empty cells is cut where its first draw is above 10, in some 3 of 1,000 releases.
 

@@ -61,6 +61,7 @@ def range_errors(values, exact, lengths):
     return np.array([((off[length:] - off[:-length]) ** 2).mean() for length in lengths])
 
 
+@pytest.mark.slow
 def test_ranges_of_medcost_over_500_cells_carry_less_noise_than_noisy_cells():
     file = DATA / "medcost_4096.parquet"
     if not file.exists():
@@ -82,6 +83,7 @@ def test_ranges_of_medcost_over_500_cells_carry_less_noise_than_noisy_cells():
 CASES = [((64,), 4), ((11,), 2), ((200,), "auto"), ((6, 5), 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "branching"), mostly_soaked(CASES, [3]), ids=str)
 def test_releases_vary_as_their_covariance_says(shape, branching):
     """Of a cell and of three boxes, within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""

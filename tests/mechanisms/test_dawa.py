@@ -73,6 +73,7 @@ def test_buckets_of_a_grid_are_stretches_of_the_hilbert_curve() -> None:
     assert not np.intersect1d(groups[:8, :8], groups[:, 8:]).size
 
 
+@pytest.mark.slow
 def test_a_million_cells_are_released_at_once() -> None:
     assert released(np.arange(1_000_000) // 1000).values.shape == (1_000_000,)
 

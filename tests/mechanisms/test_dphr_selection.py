@@ -105,6 +105,7 @@ def test_serves_every_shape(shape, kind):
     assert np.isfinite(estimate.values).all() and estimate.epsilon == Fraction(7, 10)
 
 
+@pytest.mark.slow
 def test_a_selection_share_that_the_sampler_cannot_serve_is_refused_early():
     selecting = build("dphr", {"order": "exponential", "order_share": "1/2"})
     selecting.check(Domain.from_shape((5000,)), 1, Fraction(1))

@@ -57,6 +57,7 @@ def install(folder: Path, package: str, points: dict[str, str], modules: dict[st
     (info / "entry_points.txt").write_text(f"[dphist_pipeline.mechanisms]\n{listed}")
 
 
+@pytest.mark.slow
 def test_a_package_brings_a_mechanism_which_audit_and_card_name_as_foreign(packages: Path, office: Office) -> None:
     install(packages, "office-halves", {"halves": "office_halves"}, {"office_halves": MODULE})
     listed = office.run("mechanisms", "--json").json
@@ -70,6 +71,7 @@ def test_a_package_brings_a_mechanism_which_audit_and_card_name_as_foreign(packa
     assert "Mechanism halves of office-halves 1.5" in (path / "deployment.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_our_own_mechanisms_are_not_called_foreign(office: Office) -> None:
     path = Path(office.opened().released("--json").json["path"])
     assert "mechanism_package" not in json.loads((path / "audit.json").read_text())

@@ -36,6 +36,7 @@ def test_intervals_of_sums_hold_and_narrower_ones_do_not(monkeypatch):
         assert stats.binom.cdf(int((missed <= 0.7 * reach).sum()), len(runs), 0.95) < 1e-9
 
 
+@pytest.mark.slow
 def test_means_of_ranges_are_nearer_than_unbiased_sums_where_much_is_empty():
     ranges = [slice(start, start + 40) for start in range(0, 260, 13)]
     near, plain = 0.0, 0.0
@@ -55,6 +56,7 @@ def test_small_grids_are_noisy_cells_and_grids_of_two_axes_trees(shape, kind):
     assert sum(part for _, part in run.charges) == 5
 
 
+@pytest.mark.slow
 def test_sums_of_a_line_are_chosen_for_its_questions():
     """Prefixes are what `ranges` is not chosen for; a tree knows no such choice."""
     ends = [np.arange(end) for end in range(1, 301)]
@@ -87,6 +89,7 @@ def weighed(counts, epsilon, levels="weighed"):
     return dph.sanitize(counts, mechanism="multiscale", epsilon=epsilon, sensitivity=1, levels=levels)
 
 
+@pytest.mark.slow
 def test_weighed_levels_have_unequal_shares_that_add_up():
     shares = [part for _, part in weighed(np.full((40, 30), 50), "1/3").charges]
     assert shares == [Fraction(part, 3 * 256) for part in (16, 89, 151)]
@@ -100,6 +103,7 @@ def test_intervals_are_calibrated_to_the_widest_noise_that_a_box_may_hold():
     assert float(unbiased.scale) == pytest.approx(12.075, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", mostly_soaked(["0.1", "0.5"], [0]))
 def test_intervals_of_boxes_hold_by_weighed_levels_and_narrower_ones_do_not(monkeypatch, epsilon):
     """1,200 releases: 95 % that hold are refused, and 30 % less accepted, with a probability below 10^-9."""
@@ -134,6 +138,7 @@ def test_the_smallest_share_must_be_one_that_can_be_drawn():
         weighed(counts, "0.00001")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 30), (60, 1), (24, 16, 4)])
 def test_overlapping_sums_of_a_grid_are_those_of_workload_and_the_total(shape):
     run = weighed(np.full(shape, 50), "1/3", "overlapping")
@@ -144,6 +149,7 @@ def test_overlapping_sums_of_a_grid_are_those_of_workload_and_the_total(shape):
     assert run.unbiased.variance_of_sum(box) == alone.unbiased.variance_of_sum(box)
 
 
+@pytest.mark.slow
 def test_the_total_of_overlapping_sums_is_known_by_its_own_draw():
     """What least squares of the sums says of it has more than twice the variance here."""
     counts = np.full((40, 30), 20)

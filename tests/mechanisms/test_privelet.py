@@ -90,6 +90,7 @@ def test_a_line_is_released_as_before_it_served_cubes(monkeypatch):
     assert hashlib.sha256(repr(told).encode()).hexdigest() == AS_BEFORE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", mostly_soaked([((8, 8),), ((5, 6),)], [1]))
 def test_releases_of_a_square_vary_as_their_covariance_says(shape):
     """Within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""
@@ -105,6 +106,7 @@ def test_releases_of_a_square_vary_as_their_covariance_says(shape):
     assert (held > 0.95 - 6.5 * math.sqrt(0.95 * 0.05 / runs)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", mostly_soaked([64, 50], [1]))
 def test_releases_vary_as_their_covariance_says_and_intervals_hold(size):
     """Within 30 % by 2,500 releases: 6.7 standard errors of a variance, or more."""

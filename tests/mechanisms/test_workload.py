@@ -64,6 +64,7 @@ def test_every_variance_is_that_of_the_inverted_measurements(grid: NestedCells) 
         assert grid.variance_of_sum(chosen) == pytest.approx(inside.ravel() @ covariance @ inside.ravel())
 
 
+@pytest.mark.slow
 def test_no_draw_weighs_more_than_the_scale_of_intervals_says(grid: NestedCells) -> None:
     measured = np.ones((1, 1))
     for line in grid.lines:
@@ -98,6 +99,7 @@ def test_ranges_have_less_noise_than_from_trees() -> None:
     assert variances[0] < 0.88 * variances[1]
 
 
+@pytest.mark.slow
 def test_each_cell_is_published_with_its_own_interval_and_comes_back_from_the_files(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

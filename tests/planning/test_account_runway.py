@@ -128,6 +128,7 @@ def test_charges_under_other_periods_do_not_matter(office: Office) -> None:
     assert told(spec_of(office, period="month"), "1", charge("2026-03-09")).last == "2026-02-01"
 
 
+@pytest.mark.slow
 def test_no_store_and_no_account_are_said(office: Office) -> None:
     office.write_spec()
     words = ["forecast", "spec.yaml", "--mechanism", "geometric", "--json"]

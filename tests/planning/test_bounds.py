@@ -73,6 +73,7 @@ def test_the_larger_the_source_the_larger_the_advised_bound(office: Office, size
     assert f"A bound of {cell} has the least error" in advice(bounds)
 
 
+@pytest.mark.slow
 def test_the_forecast_reads_the_quality_table_of_the_release_itself(office: Office) -> None:
     office.opened().write_spec(quality=QUALITY)
     assert "bounds" not in office.run(*FORECAST).json

@@ -209,6 +209,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_column_names_change_nothing_but_their_own_place(office: Office) -> None:
     for name in HOSTILE:
         write_parquet(**{name: pa.string(), "fine": pa.string()})
@@ -404,6 +405,7 @@ def test_check_accepts_what_comes_out_of_new_once_every_mark_is_replaced(office:
     assert "! " not in checked.out
 
 
+@pytest.mark.slow
 def test_a_draft_ends_with_the_next_commands_which_work_in_this_order(office: Office) -> None:
     Path("loans.csv").write_text("card,kind\nann,a\n")
     said = office.run("new", "loans.csv").out

@@ -29,6 +29,7 @@ def few_or_many(office: Office, rows_in_a_cell: int) -> list[str]:
     return [row["reliability"] for row in office.run("answer", "wards", "--by", "age,ward", "--json").json["rows"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "poor"), [(5, True), (200, False)])
 def test_what_check_and_forecast_say_of_poor_cells_is_what_is_published(office: Office, rows: int, poor: bool) -> None:
     office.opened().write_spec()

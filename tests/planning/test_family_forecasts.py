@@ -28,6 +28,7 @@ def test_a_forecast_finds_the_epsilon_that_reaches_targets(family: Office) -> No
         assert (told["age_sex"] <= 20 and told["state"] <= 5) == reached
 
 
+@pytest.mark.slow
 def test_proposed_weights_are_such_as_a_person_would_write(family: Office) -> None:
     for target in ("age_sex=20", "state=0.5"):
         enough = family.run("forecast", family.folder / "spec.yaml", "--target", target, "--json").json["enough"]
@@ -42,6 +43,7 @@ def test_targets_in_the_spec_are_those_of_a_forecast(family: Office) -> None:
     assert family.run("forecast", spec, "--json").json["targets"] == {"age_sex": 20, "state": 9}
 
 
+@pytest.mark.slow
 def test_a_forecast_leaves_the_quality_tables_share_out_of_a_familys_noise(family: Office) -> None:
     """Half of epsilon for the quality table: errors and targets are those of the other half."""
     spec, target = family.folder / "spec.yaml", ("--epsilon", "2", "--target", "age_sex=20", "--json")
@@ -57,6 +59,7 @@ def test_a_forecast_leaves_the_quality_tables_share_out_of_a_familys_noise(famil
     assert family.run("forecast", spec, "--json").json["errors"][1]["by_table"]["age_sex"] == pytest.approx(published)
 
 
+@pytest.mark.slow
 def test_a_forecast_shows_the_error_of_every_table_where_targets_are_reached(family: Office) -> None:
     spec, asked = family.folder / "spec.yaml", ("--target", "age_sex=20")
     enough = family.run("forecast", spec, *asked, "--json").json["enough"]

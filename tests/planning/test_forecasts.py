@@ -118,6 +118,7 @@ def test_mechanisms_that_look_at_counts_are_simulated_on_shapes_and_shown_as_a_r
     assert "–" in row and " sim " in row
 
 
+@pytest.mark.slow
 def test_every_mechanism_that_serves_is_forecast_the_specs_own_first(office: Office) -> None:
     office.write_spec(mechanism="dpcube", settings={"structure_share": "1/3"}, epsilon=1)
     for more, epsilons in (([], {"1"}), (["--all", "--mechanism", "geometric"], {"2", "1", "1/2"})):
@@ -174,6 +175,7 @@ def test_public_counts_that_end_before_the_grid_are_empty_from_there(office: Off
     assert found.shape == (7, 3) and found[1, 1] == found.sum() == 1000
 
 
+@pytest.mark.slow
 def test_what_was_published_may_stand_in(office: Office) -> None:
     office.with_release()
     before = office.state()
@@ -186,6 +188,7 @@ def test_what_was_published_may_stand_in(office: Office) -> None:
     assert office.state() == before
 
 
+@pytest.mark.slow
 def test_what_this_release_published_stands_in_unless_records_are_told(office: Office) -> None:
     office.with_release()
     asked = ["forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1", "--json"]
@@ -198,6 +201,7 @@ def test_what_this_release_published_stands_in_unless_records_are_told(office: O
     assert "counts of 100,000 records" in office.run(*asked).json["simulated_on"]
 
 
+@pytest.mark.slow
 def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(office: Office) -> None:
     office.with_release()
     estimates = pq.read_table(office.published() / "histogram.parquet")["estimate"].to_numpy().reshape(7, 3)
@@ -223,6 +227,7 @@ def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(o
     assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None
 
 
+@pytest.mark.slow
 def test_the_specs_mechanism_and_the_best_three_come_first_and_tables_fit(office: Office) -> None:
     office.write_spec(mechanism="boost")
     words = ["forecast", "spec.yaml", "--repeat", "1", "--records", "3000"]
@@ -273,6 +278,7 @@ def test_being_nearer_where_hardly_anything_is_to_be_told_is_no_gain_in_rank() -
     assert [held.says_little(one) for one in found] == [False, False, False, True]
 
 
+@pytest.mark.slow
 def test_a_forecast_says_where_no_cell_can_be_told_from_another(office: Office) -> None:
     office.write_spec(axes=[LINE], mechanism="bayes", epsilon=0.01)
     words = ["forecast", "spec.yaml", "--mechanism", "bayes", "--mechanism", "geometric", "--repeat", "1"]
@@ -326,6 +332,7 @@ def test_told_ranges_are_wider_than_simulated_errors() -> None:
             assert told.facts()["told"][str(cells)] == list(told.between(cells))
 
 
+@pytest.mark.slow
 def test_sums_of_most_cells_reach_further_by_few_releases() -> None:
     contender, cells = Contender("bayes", "bayes"), 40
     for repeat, asked, (down, up) in (
@@ -344,6 +351,7 @@ def test_sums_of_most_cells_reach_further_by_few_releases() -> None:
     assert shapes.between(40)[1] == pytest.approx(WIDER[1] * max(by_size[40] for by_size in shapes.errors.values()))
 
 
+@pytest.mark.slow
 def test_what_was_withdrawn_does_not_stand_in(office: Office) -> None:
     office.with_release()
     audit = office.published() / "audit.json"
@@ -391,6 +399,7 @@ def test_the_least_epsilon_for_plain_noise_is_the_least_of_two_digits(sensitivit
     assert errors[0] <= target < errors[1]
 
 
+@pytest.mark.slow
 def test_the_least_epsilon_of_a_simulation_is_about_that_of_the_law() -> None:
     many, plain = forecaster((60, 50), repeat=3), Contender("geometric", "geometric")
     (exact,) = least_epsilon(many, plain, 5.0).epsilons.values()

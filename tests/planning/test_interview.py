@@ -365,6 +365,7 @@ def test_rows_of_their_own_need_no_cap_and_no_outcome() -> None:
     assert decided.spec.sensitivity == 1 and 'epsilon: "1/3"' in decided.text and "max_rows" not in decided.text
 
 
+@pytest.mark.slow
 def test_what_shall_be_served_names_the_mechanism_unless_an_option_does() -> None:
     ranges, _ = asked([*ANSWERS[:8], "ranges", *ANSWERS[9:]])
     tables, _ = asked([*ANSWERS[:8], "tables", *ANSWERS[9:]])
@@ -511,6 +512,7 @@ def test_types_of_columns_choose_forms(office: Office) -> None:
     assert "whole: true" in decided.text and "period_format" not in decided.text
 
 
+@pytest.mark.slow
 def test_hostile_column_names_change_nothing_but_their_own_place(office: Office) -> None:
     for name in HOSTILE:
         write_parquet("loans.parquet", card=pa.string(), **{name: pa.string()}, fine=pa.string())
@@ -533,6 +535,7 @@ def _columns(columns: Sequence[Any]) -> list[Any]:
     return [*roles.ids, *roles.codes, *roles.dates, *roles.others]
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(office: Office) -> None:
     Path("loans.csv").write_text(LOANS)
     ran, shown = at_terminal(office, ["7", *WHOLE], "new", "loans.csv")
@@ -550,6 +553,7 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     assert office.run(*released).code == 0
 
 
+@pytest.mark.slow
 def test_an_account_that_is_open_is_not_opened_again(office: Office) -> None:
     """The second command allows what the spec reads; a spec of other people is told to name another account."""
     Path("loans.csv").write_text(LOANS)
@@ -598,6 +602,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_first_question(
     assert Path("taken.yaml").read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_a_terminal_writes_nothing(office: Office) -> None:
     """In a process of its own, whose terminal sends the signal."""
     Path("loans.csv").write_text(LOANS)

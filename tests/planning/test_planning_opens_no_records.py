@@ -84,6 +84,7 @@ def as_it_was(source: Path) -> None:
     assert source.is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "change"),
     [

@@ -50,6 +50,7 @@ def write(office: Office, **changes: Any) -> None:
     office.write_spec(**{"epsilon": 20, "max_rows_per_unit": 3, **changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", mostly_soaked(KINDS, [list(KINDS).index(kind) for kind in OF_EACH_KIND]))
 def test_every_kind_of_spec_can_be_rehearsed_and_its_invented_rows_are_counted(
     office: Office, own_temporary_folder: Path, kind: str
@@ -84,6 +85,7 @@ def in_2026(kind: str) -> list[str]:
     return ["--period", "2026-03-01"] if "period" in KINDS[kind] else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("period", "key"),
     [
@@ -97,12 +99,14 @@ def test_every_period_can_be_rehearsed_even_one_to_come(office: Office, period: 
     assert told["answers"][0]["estimate"] > 50
 
 
+@pytest.mark.slow
 def test_the_latest_finished_period_is_rehearsed_unless_another_is_named(office: Office) -> None:
     write(office, **BY_MONTH)
     told = office.run("rehearse", "spec.yaml", "--rows", "10", "--json").json
     assert told["period"] < "2100" and told["period"].endswith("-01")
 
 
+@pytest.mark.slow
 def test_a_person_is_told_that_every_number_is_invented_before_seeing_one(office: Office) -> None:
     write(office)
     ran = office.run("rehearse", "spec.yaml", "--rows", "50")
@@ -120,6 +124,7 @@ def test_a_person_is_told_that_every_number_is_invented_before_seeing_one(office
     assert "of wards" not in ran.out and "wards/period=all/revision=1/" in ran.out
 
 
+@pytest.mark.slow
 def test_the_offices_own_ledger_is_not_used_even_where_the_environment_names_it(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +139,7 @@ def test_the_offices_own_ledger_is_not_used_even_where_the_environment_names_it(
     assert office.run("ledger", "show", "health", "--json").json[0]["charges"] == []
 
 
+@pytest.mark.slow
 def test_a_kept_rehearsal_can_be_asked_and_says_what_it_is(office: Office) -> None:
     write(office)
     ran = office.run("rehearse", "spec.yaml", "--rows", "50", "--keep", "kept")
@@ -166,6 +172,7 @@ def test_a_failed_rehearsal_leaves_nothing_behind(office: Office, own_temporary_
     assert list(own_temporary_folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_is_not_rehearsed_and_what_cannot_work_is_said(office: Office) -> None:
     write(office, **KINDS["query"])
     assert any("the query in rows.sql" in one for one in remarks(office))

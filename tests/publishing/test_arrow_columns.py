@@ -53,6 +53,7 @@ def test_rows_are_those_that_arrow_makes() -> None:
         assert batch_of(some, schema).equals(pa.RecordBatch.from_pylist(some, schema=schema))
 
 
+@pytest.mark.slow
 def test_a_publication_waits_for_neither_pandas_nor_altair() -> None:
     """Both are installed here, and each takes as long to import as it takes to publish 200 cells."""
     script = (

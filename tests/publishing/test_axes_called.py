@@ -21,6 +21,7 @@ def labelled(office: Office) -> Office:
     )
 
 
+@pytest.mark.slow
 def test_pages_and_the_picker_tell_the_label_and_files_the_name(labelled: Office) -> None:
     published, release = labelled.published(), labelled.store / "public" / "wards"
     card = Read((published / "card.html").read_text(encoding="utf-8")).text
@@ -35,6 +36,7 @@ def test_pages_and_the_picker_tell_the_label_and_files_the_name(labelled: Office
     assert "'ward': " in card  # a question in SQL
 
 
+@pytest.mark.slow
 def test_another_label_is_no_other_release(labelled: Office) -> None:
     digest = json.loads((labelled.published() / "audit.json").read_bytes())["spec_digest"]
     quality = {"share": "1/20", "rows": 10, "by": ["ward"]}

@@ -45,6 +45,7 @@ COUNTY: dict[str, Any] = {
 GRIDS = {"one": [AGE], "two": [AGE, WARD], "three": [WARD, DAY, COUNTY], "five": [AGE, WARD, HEIGHT, DAY, COUNTY]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
 def test_a_card_is_one_page_that_fetches_nothing_and_runs_nothing(axes: list[dict[str, Any]]) -> None:
     assert_fetches_and_runs_nothing(card(axes))
@@ -101,6 +102,7 @@ def tiles(page: str) -> str:
     return Read(found[1]).text.replace(" ,", ",")
 
 
+@pytest.mark.slow
 def test_its_tiles_say_what_an_error_and_what_a_row_is() -> None:
     told = tiles(card([AGE, WARD]))
     assert "Rows counted, at most 3 of each patient" in told
@@ -264,6 +266,7 @@ def test_a_card_without_a_drawn_picture_still_has_all_numbers(monkeypatch: pytes
     assert "<svg" not in without and without.count("<td") == whole.count("<td")
 
 
+@pytest.mark.slow
 def test_a_card_says_nothing_of_where_it_was_made(tmp_path: Path) -> None:
     seen = []
     for name in ("planted_7c1f", "elsewhere"):
@@ -273,6 +276,7 @@ def test_a_card_says_nothing_of_where_it_was_made(tmp_path: Path) -> None:
     assert b"planted" not in seen[0][0] + seen[0][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", GRIDS.values(), ids=GRIDS)
 def test_its_sql_runs_as_it_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axes: list[Any]) -> None:
     odd = {**WARD, "values": ["surgery's", "medicine"]}
@@ -327,6 +331,7 @@ def test_every_mechanisms_card_is_found_without_loading_it(name: str) -> None:
     assert {"Paper", "Privacy", "Domain", "Bars"} <= set(fields)
 
 
+@pytest.mark.slow
 def test_a_million_cells_make_a_small_card_soon() -> None:
     axes = [{"column": name, "start": 0, "stop": 1000, "width": 1} for name in ("x", "y")]
     values = (np.arange(1_000_000, dtype=np.float64) % 97).reshape(1000, 1000)

@@ -114,6 +114,7 @@ def test_whether_somebody_contributed_is_not_said_to_be_hidden(release: Release)
     assert "Not hidden whether somebody contributed" in section(release().card(), "protected")
 
 
+@pytest.mark.slow
 def test_sampling_is_said_to_lower_no_epsilon(release: Release) -> None:
     sampled, all_sent = release(**SAMPLED), release(collection="other")
     said = section(sampled.card(), "protected")
@@ -139,6 +140,7 @@ def test_what_split_budget_spends_on_one_consumer_is_part_of_what_it_spends(rele
     assert f"{100 / (1 + math.exp(0.25)):.1f} %" in section(page, "protected")
 
 
+@pytest.mark.slow
 def test_it_says_how_many_reports_were_accepted_and_refused(release: Release) -> None:
     page = release().card()
     said = section(page, "counted")
@@ -201,6 +203,7 @@ def test_it_says_what_not_to_conclude(release: Release) -> None:
     assert "confirms this one" not in section(release(collection="lone", **ALONE).card(), "conclude")
 
 
+@pytest.mark.slow
 def test_the_projection_is_spoken_of_where_there_is_one(release: Release) -> None:
     moved = release(nonnegative=True).card()
     assert "Not that an estimate of 0 is an empty interval." in section(moved, "conclude")
@@ -258,6 +261,7 @@ def test_a_release_that_names_no_model_is_of_the_central_one() -> None:
     assert card([AGE]) == card([AGE], model="central")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["chp", "split_budget"])
 def test_its_sql_runs_as_it_is_copied(
     release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
@@ -274,6 +278,7 @@ def test_its_sql_runs_as_it_is_copied(
     assert [len(found) for found in rows] == [1, 1, 20, 20]
 
 
+@pytest.mark.slow
 def test_a_thousand_intervals_make_a_small_card(release: Release) -> None:
     fine = {"protocol": "shp", "consumers": [{"name": "fine", "epsilon": "1/3", "width": "0.1"}]}
     here = release(**fine)

@@ -44,6 +44,7 @@ def written(public: Path) -> Path:
     return public
 
 
+@pytest.mark.slow
 def test_mlcroissant_finds_no_error_and_loads_the_current_records(
     public: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +67,7 @@ def test_mlcroissant_finds_no_error_and_loads_the_current_records(
     assert [record["weekly/estimate"] for record in mine] == table["estimate"].to_pylist()
 
 
+@pytest.mark.slow
 def test_the_description_says_whose_tables_these_are_and_from_when(public: Path) -> None:
     content = json.loads((public / "croissant.json").read_bytes())
     days = {
@@ -119,6 +121,7 @@ def test_the_description_says_where_and_when_the_records_are_from(public: Path) 
         assert not mlcroissant.Dataset(jsonld=str(public / "croissant.json")).metadata.ctx.issues.errors
 
 
+@pytest.mark.slow
 def test_every_published_column_is_a_field_with_its_meaning(public: Path) -> None:
     content = json.loads((public / "croissant.json").read_bytes())
     for records in content["recordSet"]:
@@ -133,6 +136,7 @@ def test_every_published_column_is_a_field_with_its_meaning(public: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_it_follows_publications_withdrawals_and_other_axes(public: Path) -> None:
     def included() -> dict[str, list[str]]:
         content = json.loads((written(public) / "croissant.json").read_bytes())
@@ -145,6 +149,7 @@ def test_it_follows_publications_withdrawals_and_other_axes(public: Path) -> Non
     assert included()["weekly/files"] == ["weekly/period=2026-03-16/revision=1/histogram.parquet"]
 
 
+@pytest.mark.slow
 def test_only_releases_that_changed_are_read_again(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (public / "croissant.json").read_bytes()
     read: list[str] = []
@@ -160,6 +165,7 @@ def test_only_releases_that_changed_are_read_again(public: Path, monkeypatch: py
         assert (written(public) / "croissant.json").read_bytes() == grown
 
 
+@pytest.mark.slow
 def test_a_release_writes_it_and_a_replay_mends_it(office: Office) -> None:
     office.with_release()
     path = office.store / "public" / "croissant.json"

@@ -107,6 +107,7 @@ def test_publications_that_are_listed_are_not_read_again(tmp_path: Path, scratch
     assert [folder.parent.name for folder in read] == [f"period={WEEKS[1]}"]
 
 
+@pytest.mark.slow
 def test_it_is_written_by_a_release_and_mended_by_its_replay_and_by_a_withdrawal(office: Office) -> None:
     office.with_release()
     current = office.store / "public" / "wards" / "current.json"

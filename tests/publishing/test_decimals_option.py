@@ -37,6 +37,7 @@ def with_quality(office: Office) -> None:
     office.released()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ASKED.values(), ids=ASKED)
 def test_a_command_shows_as_many_decimals_as_it_is_asked_for(office: Office, words: list[str]) -> None:
     shown = []

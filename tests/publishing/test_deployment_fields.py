@@ -103,6 +103,7 @@ def test_of_reports_it_says_that_the_model_is_local(tmp_path: Path) -> None:
     assert "ledger" not in text and "sensitivity" not in text and "None" not in text
 
 
+@pytest.mark.slow
 def test_of_reports_the_number_of_contributors_is_told_where_reports_tell_it(tmp_path: Path) -> None:
     for name, changes, contributors in (
         ("one", {}, 20_000),

@@ -37,6 +37,7 @@ def card_of(office: Office, tables: list[list[str]]) -> str:
     return (office.published() / "card.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_card_shows_each_of_few_tables(office: Office) -> None:
     card = card_of(office, [["age", "sex"], ["state", "ward"], ["sex"]])
     for table in ("age_sex", "state_ward", "sex"):
@@ -44,6 +45,7 @@ def test_the_card_shows_each_of_few_tables(office: Office) -> None:
     assert "at the top of this page" not in card and not list(office.published().glob("tables/*/card.html"))
 
 
+@pytest.mark.slow
 def test_the_card_reads_a_file_that_is_there(office: Office) -> None:
     card = html.unescape(card_of(office, [["age", "sex"], ["sex"]]))
     (file,) = re.findall(r"^SELECT \* FROM '(.*\.parquet)';", card, re.MULTILINE)
@@ -51,18 +53,21 @@ def test_the_card_reads_a_file_that_is_there(office: Office) -> None:
     assert "beside this page\nSELECT" not in card
 
 
+@pytest.mark.slow
 def test_the_card_of_a_family_tells_the_sensitivity_of_each_table(office: Office) -> None:
     text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
     assert "changes the counts of each table together by at most this much" in text
     assert "changes all counts together" not in text
 
 
+@pytest.mark.slow
 def test_a_family_names_its_unit_and_no_noisy_counts(office: Office) -> None:
     text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
     assert "any one person" not in text and "is in the records: no result" in text
     assert "interval of each is the number ±" in text and "its noisy count ±" not in text
 
 
+@pytest.mark.slow
 def test_each_of_many_tables_has_a_page_which_the_audit_seals(office: Office) -> None:
     tables = [["age", "sex"], ["state", "ward"], ["sex"], ["ward"], ["age"], ["state"], ["county"]]
     card = card_of(office, tables)

@@ -319,6 +319,7 @@ def test_headings_and_landmarks_are_in_order(public: Path) -> None:
         assert all("aria-label" in attributes for tag, attributes in found if tag in ("svg", "nav"))
 
 
+@pytest.mark.slow
 def test_the_total_of_a_family_is_that_of_its_first_table(public: Path) -> None:
     tables = families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
     first = next(iter(tables.values()))

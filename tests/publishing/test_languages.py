@@ -68,6 +68,7 @@ DATA = {
 }
 
 
+@pytest.mark.slow
 def test_the_files_of_languages_hold_all_texts_and_no_others() -> None:
     for code in OTHERS:
         known = read_texts(path_of(code))
@@ -186,6 +187,7 @@ RICH: Mapping[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [[AGE], [AGE, WARD], [WARD, DAY, AGE]])
 def test_a_card_tells_nothing_but_texts_of_the_files(axes: list[dict[str, Any]], marked: None) -> None:
     spread = np.arange(float(np.prod([by_hand.estimate([axis]).domain.cells for axis in axes])))

@@ -50,6 +50,7 @@ def rows(public: Path, name: str = "cells.parquet") -> list[dict[str, Any]]:
     return pq.read_table(public / "weekly" / "latest" / name).to_pylist()
 
 
+@pytest.mark.slow
 def test_each_period_stands_there_once_with_labels_that_are_never_null(public: Path) -> None:
     for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
         publish(public, period, revision)
@@ -85,6 +86,7 @@ def test_every_number_of_the_csv_is_one_to_a_spreadsheet(public: Path) -> None:
         assert all(re.fullmatch(r"(-?[0-9.]+(e[+-]?[0-9]+)?)?", row[column]) for row in told), column
 
 
+@pytest.mark.slow
 def test_the_file_itself_says_what_it_holds_and_what_each_column_is(public: Path) -> None:
     for revision in (1, 2):
         publish(public, WEEKS[0], revision)
@@ -127,6 +129,7 @@ def test_a_filter_and_a_grouping_by_label_lose_no_row(public: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) -> None:
     first = publish(public)
     publish(public, WEEKS[1])
@@ -149,6 +152,7 @@ def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) ->
     assert (public / "weekly/latest/cells.csv").read_text().startswith('"release","period"')
 
 
+@pytest.mark.slow
 def test_a_long_history_has_a_file_for_each_period(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(public)
     made(public)
@@ -172,6 +176,7 @@ def test_an_axis_that_is_called_as_anothers_label_keeps_its_values(public: Path)
     assert {row["ward_label"] for row in rows(public)} == {"p", "q"}
 
 
+@pytest.mark.slow
 def test_damaged_cells_are_not_copied(public: Path) -> None:
     folder = publish(public)
     made(public)
@@ -192,6 +197,7 @@ def test_a_text_that_begins_a_formula_is_none_in_csv(public: Path) -> None:
     assert "=1+1" in {row["ward_label"] for row in rows(public)}
 
 
+@pytest.mark.slow
 def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
     office.with_release()
     public = office.store / "public"

@@ -138,6 +138,7 @@ def test_only_the_last_bin_of_reports_has_its_upper_end() -> None:
     assert part.labels == ("0 to under 5", "5 to under 10")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", mostly_soaked(range(1, 6), [0, 1, 4]))
 @pytest.mark.parametrize("scale", [SCALE, None], ids=str)
 def test_any_number_of_axes_gives_pictures_that_are_well_formed(number: int, scale: Fraction | None) -> None:
@@ -152,6 +153,7 @@ def test_any_number_of_axes_gives_pictures_that_are_well_formed(number: int, sca
         assert picture.sums.values.sum() == pytest.approx(summed.sum())
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_picture_are_all_in_its_tables() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
         picture = all_pictures(grid(axes))[-1]
@@ -218,6 +220,7 @@ def test_squares_whose_interval_holds_zero_are_grey_and_never_the_darkest() -> N
     assert [row["class"] for row in drawn_rows(surely_below)[:2]] == ["below 0.012", "below 0.012"]
 
 
+@pytest.mark.slow
 def test_squares_have_their_numbers_where_there_is_room() -> None:
     def numbers(axes: list[dict[str, Any]], most: float) -> list[str]:
         shape = grid(axes).values.shape
@@ -275,6 +278,7 @@ def grid_of_names(values: list[str], names: tuple[str, ...]) -> Grid:
     return Grid.of_all(domain, numbers, NoisyCells(numbers, SCALE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", mostly_soaked([1, 2, 3], [0, 2]))
 def test_hostile_names_are_data_in_a_chart_and_text_in_its_svg(number: int) -> None:
     picture = Picture.of_grid(grid_of_names(HOSTILE, (HOSTILE[0], HOSTILE[3], HOSTILE[4])[:number]))
@@ -319,6 +323,7 @@ def test_equal_categories_keep_bars_of_their_own() -> None:
     assert [row["name"] for row in rows] == ["a\ufffd", "a\ufffd (2)", "a\ufffd (2) (2)", "other", "other (2)"]
 
 
+@pytest.mark.slow
 def test_a_large_grid_is_summed_before_it_is_drawn() -> None:
     axes = [{"column": name, "start": 0, "stop": 1000, "width": 1} for name in ("x", "y")]
     assert len(drawn_rows(grid(axes))) <= 24 * 24 and len(drawn_rows(grid([INCOME]))) <= 60
@@ -330,12 +335,14 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_vega, "_converted", really_drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 def test_equal_pictures_have_equal_bytes() -> None:
     for axes in ([AGE], [AGE, WARD], [AGE, WARD, HEIGHT]):
         assert Picture.of_grid(grid(axes)).svg() == Picture.of_grid(grid(axes)).svg()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 def test_a_process_forked_after_a_picture_draws_the_same(tmp_path: Path) -> None:
     picture = Picture.of_grid(grid([AGE]))

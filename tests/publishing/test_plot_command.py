@@ -28,6 +28,7 @@ def drawn(office: Office, *words: str) -> str:
     return ran.out
 
 
+@pytest.mark.slow
 def test_it_draws_svg_by_default_and_says_where(released: Office) -> None:
     said = drawn(released)
     assert "wards.svg (wards, revision 1)" in " ".join(said.split()) and "card.html" in said
@@ -37,18 +38,21 @@ def test_it_draws_svg_by_default_and_says_where(released: Office) -> None:
     assert told.tag.endswith("desc") and "The largest is" in str(told.text) and "95 %" in str(told.text)
 
 
+@pytest.mark.slow
 def test_it_draws_png(released: Office) -> None:
     drawn(released, "--output", "out.png")
     content = (released.folder / "out.png").read_bytes()
     assert content.startswith(b"\x89PNG") and len(content) > 5_000
 
 
+@pytest.mark.slow
 def test_it_makes_a_page_with_the_numbers(released: Office) -> None:
     drawn(released, "--output", "out.html")
     page = (released.folder / "out.html").read_text(encoding="utf-8")
     assert "<svg" in page and "The numbers of this picture" in page
 
 
+@pytest.mark.slow
 def test_a_condition_takes_cells_and_whole_axes_away(released: Office) -> None:
     drawn(released, "--where", "ward = 'surgery'")
     whole, svg = plot.release_svg(released.published()), (released.folder / "wards.svg").read_text(encoding="utf-8")
@@ -59,6 +63,7 @@ def test_a_condition_takes_cells_and_whole_axes_away(released: Office) -> None:
     assert "medicine" in whole
 
 
+@pytest.mark.slow
 def test_it_replaces_no_file_unasked(released: Office) -> None:
     (released.folder / "wards.svg").write_text("mine", encoding="utf-8")
     ran = released.run("plot", "wards", "--store", released.store)
@@ -68,6 +73,7 @@ def test_it_replaces_no_file_unasked(released: Office) -> None:
     assert (released.folder / "wards.svg").read_text(encoding="utf-8") == plot.release_svg(released.published())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, says",
     [
@@ -83,6 +89,7 @@ def test_what_cannot_be_drawn_is_refused_with_the_reason(released: Office, words
     assert ran.code == 1 and says in ran.err
 
 
+@pytest.mark.slow
 def test_a_release_of_the_local_model_is_drawn_in_every_format(office: Office) -> None:
     here = made(office.store, title="Ages of readers")
     for name in ("ages_city.svg", "out.html"):
@@ -124,6 +131,7 @@ def of_an_older_version(folder: Path) -> None:
     (folder / "audit.json").write_text(json.dumps(audit, indent=2) + "\n")
 
 
+@pytest.mark.slow
 def test_a_publication_of_an_older_version_is_read_verified_answered_and_drawn(released: Office) -> None:
     folder = released.published()
     of_an_older_version(folder)
@@ -134,6 +142,7 @@ def test_a_publication_of_an_older_version_is_read_verified_answered_and_drawn(r
     assert "card.html" not in drawn(released)
 
 
+@pytest.mark.slow
 def test_a_page_that_the_audit_does_not_name_is_refused(released: Office) -> None:
     folder = released.published()
     of_an_older_version(folder)
@@ -142,6 +151,7 @@ def test_a_page_that_the_audit_does_not_name_is_refused(released: Office) -> Non
         read_audit(folder)
 
 
+@pytest.mark.slow
 def test_an_altered_card_is_noticed_and_made_anew_byte_for_byte(released: Office) -> None:
     card = released.published() / "card.html"
     good = card.read_bytes()

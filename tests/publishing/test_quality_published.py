@@ -65,6 +65,7 @@ def opened(office: Office) -> Office:
     return office
 
 
+@pytest.mark.slow
 def test_the_unit_is_written_in_one_way_in_sentences_facts_and_help(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY)
     page = (office.published() / "card.html").read_text(encoding="utf-8")
@@ -82,6 +83,7 @@ def card(office: Office) -> str:
     return Read((office.published() / "card.html").read_text(encoding="utf-8")).text
 
 
+@pytest.mark.slow
 def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY)
     page = card(office)
@@ -92,6 +94,7 @@ def test_the_card_says_at_once_what_the_cap_cut_and_by_which_category(office: Of
     assert "quality.parquet what the cap cut" in page
 
 
+@pytest.mark.slow
 def test_of_what_the_cap_cut_only_what_stands_out_has_a_line(opened: Office) -> None:
     """5,000 rows of medicine are cut, of which 4,000 are seen; of surgery none, but the noise reaches 198 rows."""
     opened.write_records({"patient": [f"q{row // 5}" for row in range(10_000)]} | held_in_medicine(10_000))
@@ -145,12 +148,14 @@ def test_a_draw_far_below_none_does_not_say_that_surely_nothing_was_cut() -> Non
     assert Cut("medicine", counted=1_000, cut=-30, ci_lower=-150, ci_upper=90).possible == (0, 90)
 
 
+@pytest.mark.slow
 def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
     office.with_release(RECORDS)
     page = card(office)
     assert "This cap" not in page and "the cap cut" not in page and "quality" not in page
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_same_numbers(opened: Office) -> None:
     opened.write_spec(quality=QUALITY, epsilon="2")
     opened.released()
@@ -172,6 +177,7 @@ def test_the_command_shows_the_same_numbers(opened: Office) -> None:
     assert (told["quality"], told["max_rows_per_unit"]) == (QUALITY, 2)
 
 
+@pytest.mark.slow
 def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(opened: Office) -> None:
     """Numbers below 200 are told as words, of 300, 100 and 50 and of 100 rows cut of 300; --json has them all."""
     opened.write_spec(quality=QUALITY, epsilon="2", show_below=200)
@@ -205,6 +211,7 @@ def test_values_that_the_cap_cut_are_hidden_where_either_number_is_below_the_rul
     assert quality_command._Told(20, 0).of_cut(made, {}) == told
 
 
+@pytest.mark.slow
 def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY)
     told = office.run("quality", "wards").out
@@ -212,6 +219,7 @@ def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office:
     assert "declared  " not in told
 
 
+@pytest.mark.slow
 def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(opened: Office) -> None:
     opened.write_records({name: column[:3] for name, column in RECORDS.items()})
     opened.released()
@@ -227,6 +235,7 @@ def test_of_a_week_without_rows_neither_card_nor_command_shows_a_quality_table(o
     assert "what a bound cuts" not in opened.run("forecast", "spec.yaml", "--mechanism", "geometric", "--all").out
 
 
+@pytest.mark.slow
 def test_missing_values_are_bounded_by_the_published_other(opened: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise draws 2,000 missing wards where none is missing and `other` of the counts is 0, with noise of scale 8."""
     drawn = noise.discrete_laplace
@@ -248,6 +257,7 @@ def test_missing_values_are_bounded_by_the_published_other(opened: Office, monke
     assert f"each is at most {most:,.0f} rows" in told
 
 
+@pytest.mark.slow
 def test_lines_of_noise_alone_are_one_sentence_in_the_terminal(opened: Office) -> None:
     opened.write_spec(quality=QUALITY | {"rows": 70}, epsilon=5)
     opened.released()
@@ -258,6 +268,7 @@ def test_lines_of_noise_alone_are_one_sentence_in_the_terminal(opened: Office) -
     assert said.startswith("Of 68 other") and said.endswith("units.")
 
 
+@pytest.mark.slow
 def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_all(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,12 +278,14 @@ def test_the_command_shows_sixty_rows_of_a_long_table_and_names_the_option_for_a
     assert "… and 1 more row: --json shows all" in lines
 
 
+@pytest.mark.slow
 def test_decimals_of_a_quality_table_follow_its_noise_unless_others_are_asked_for(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY, epsilon=5)
     whole, asked = (office.run("quality", "wards", *more).out for more in ([], ["--decimals", "2"]))
     assert re.search(r"^1 +100 +", whole, re.MULTILINE) and re.search(r"^1 +100\.00 +", asked, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY)
     office.released("--revise", "--reason", "again")
@@ -290,6 +303,7 @@ def test_sql_gives_the_published_rows_of_the_latest_revision(office: Office) -> 
     assert set(found["revision"].to_pylist()) == {2}
 
 
+@pytest.mark.slow
 def test_without_a_quality_table_command_and_macro_say_so(office: Office) -> None:
     office.with_release(RECORDS)
     ran = office.run("quality", "wards")
@@ -300,6 +314,7 @@ def test_without_a_quality_table_command_and_macro_say_so(office: Office) -> Non
             connection.sql("FROM r.dph_quality('r.wards')").fetchall()
 
 
+@pytest.mark.slow
 def test_check_warns_of_a_bound_whose_cut_nobody_will_see(opened: Office) -> None:
     assert UNSEEN_CUT not in opened.run("check", "spec.yaml").out
     opened.write_spec()
@@ -314,6 +329,7 @@ def write_failing(office: Office, rows: int = 100_000) -> None:
     office.write_records({"patient": list(range(rows)), "age": [30.0] * rows, "ward": ["ward 7"] * rows})
 
 
+@pytest.mark.slow
 def test_a_release_whose_rows_nearly_all_failed_says_so_first(opened: Office) -> None:
     write_failing(opened)
     opened.released()
@@ -322,12 +338,14 @@ def test_a_release_whose_rows_nearly_all_failed_says_so_first(opened: Office) ->
     assert NEARLY_ALL_FAILED in opened.run("quality", "wards").out
 
 
+@pytest.mark.slow
 def test_a_few_failures_are_no_reason_to_warn(opened: Office) -> None:
     write_failing(opened, 300)  # too few to be told from noise
     opened.released()
     assert NEARLY_ALL_FAILED not in card(opened)
 
 
+@pytest.mark.slow
 def test_what_waits_for_a_person_says_that_nearly_all_rows_failed(opened: Office) -> None:
     write_failing(opened)
     opened.write_spec(quality=QUALITY, publish="manual")
@@ -342,6 +360,7 @@ def test_what_waits_for_a_person_says_that_nearly_all_rows_failed(opened: Office
     assert opened.run("ledger", "report", "--json").json["accounts"][0]["held"] == {"rejected": 1}
 
 
+@pytest.mark.slow
 def test_where_every_row_is_a_unit_there_are_failures_and_no_cut(opened: Office) -> None:
     words = ["open", "rows_alone", "--privacy-unit", "row", "--neighbours", "add_remove", "--total", "10"]
     assert opened.run("ledger", *words).code == 0
@@ -363,6 +382,7 @@ FAMILY: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY, **FAMILY)
     ran = office.run("quality", "wards")
@@ -386,6 +406,7 @@ def test_a_family_tells_what_the_cap_cut_once_and_by_the_axes_of_each_table(offi
     assert found == named and found.drop_columns(OF_MACRO).to_pylist() == whole and total != [("",)]
 
 
+@pytest.mark.slow
 def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office) -> None:
     office.with_release(RECORDS, quality=QUALITY, **FAMILY)
     audit, table = (
@@ -402,6 +423,7 @@ def test_the_quality_table_of_a_family_is_part_of_its_one_charge(office: Office)
     assert (office.published() / "audit.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_family_of_fifty_axes_tells_which_values_failed_on_each(opened: Office) -> None:
     """Marks of so many axes take two words."""
     names = [f"a{number}" for number in range(50)]

@@ -31,6 +31,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     return noted
 
 
+@pytest.mark.slow
 def test_every_file_is_on_the_disk_before_a_release_is_seen(office: Office, done: list[tuple[str, Path]]) -> None:
     office.opened()
     office.released()
@@ -41,6 +42,7 @@ def test_every_file_is_on_the_disk_before_a_release_is_seen(office: Office, done
     assert ("synced", published.parent.resolve()) in done[named:], "the name itself"
 
 
+@pytest.mark.slow
 def test_everybody_reads_what_is_published_whatever_the_mask_of_the_process(office: Office) -> None:
     office.opened()
     mask = os.umask(0o077)

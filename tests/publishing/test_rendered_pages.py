@@ -67,6 +67,7 @@ def with_corrected_page(office: Office) -> None:
     office.run("store", "pages")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", MADE)
 def test_pages_that_this_version_would_write_again_stay(office: Office, what: str) -> None:
     office.opened().write_spec(**MADE[what])
@@ -77,6 +78,7 @@ def test_pages_that_this_version_would_write_again_stay(office: Office, what: st
     assert {path: path.read_bytes() for path in office.published().iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_false_sentence_is_gone_and_nothing_else_changed(office: Office) -> None:
     office.with_release()
     folder, charged = office.published(), office.entries()
@@ -94,6 +96,7 @@ def test_a_false_sentence_is_gone_and_nothing_else_changed(office: Office) -> No
     assert [entry[1] for entry in office.entries()[len(charged) :]] == ["rendered"]
 
 
+@pytest.mark.slow
 def test_what_is_published_is_read_once_for_pages_that_change(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.with_release()
     as_an_earlier_version_wrote_it(office.published())
@@ -102,12 +105,14 @@ def test_what_is_published_is_read_once_for_pages_that_change(office: Office, mo
     assert office.run("store", "pages", "--json").json["anew"] and read.call_count == 1
 
 
+@pytest.mark.slow
 def test_rendered_once_the_same_version_leaves_them(corrected: Office) -> None:
     before = corrected.entries(), text(corrected.published())
     assert corrected.run("store", "pages", "--json").json["anew"] == []
     assert (corrected.entries(), text(corrected.published())) == before
 
 
+@pytest.mark.slow
 def test_replay_verify_doctor_answers_and_the_copy_accept_them(corrected: Office) -> None:
     assert "spent" not in corrected.released().err
     assert corrected.run("ledger", "verify").code == 0
@@ -119,6 +124,7 @@ def test_replay_verify_doctor_answers_and_the_copy_accept_them(corrected: Office
     assert told == {path.name: digest_of(path) for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_doctor_tells_of_pages_by_another_version(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.with_release()
 
@@ -131,6 +137,7 @@ def test_doctor_tells_of_pages_by_another_version(office: Office, monkeypatch: p
     assert "pages of 1 are by another version: see dphist store pages" in told()
 
 
+@pytest.mark.slow
 def test_what_nobody_rendered_is_refused(corrected: Office) -> None:
     for name in (CARD, NAME, "deployment.yaml"):
         path = corrected.published() / name
@@ -160,6 +167,7 @@ def test_a_list_of_pages_that_this_program_does_not_write_is_refused(tmp_path: P
             renderings(tmp_path)
 
 
+@pytest.mark.slow
 def test_pages_that_the_ledger_does_not_know_are_refused(corrected: Office) -> None:
     folder = corrected.published()
     content = json.loads((folder / NAME).read_bytes())
@@ -171,6 +179,7 @@ def test_pages_that_the_ledger_does_not_know_are_refused(corrected: Office) -> N
     assert ran.code == 1 and "pages.json that the ledger did not record" in " ".join(ran.err.split())
 
 
+@pytest.mark.slow
 def test_withdrawn_and_rendered_either_way_around(corrected: Office) -> None:
     folder = corrected.published()
     assert corrected.run("withdraw", "wards", "all", "--reason", "wrong").code == 0
@@ -185,6 +194,7 @@ def test_withdrawn_and_rendered_either_way_around(corrected: Office) -> None:
     assert corrected.run("ledger", "verify").code == 0
 
 
+@pytest.mark.slow
 def test_pages_of_a_familys_tables_are_rendered_too(office: Office) -> None:
     wards = [{**WARD, "name": f"ward{number}"} for number in range(7)]  # more tables than a card shows
     tables = {"list": [[ward["name"]] for ward in wards]}
@@ -205,6 +215,7 @@ def test_pages_of_a_familys_tables_are_rendered_too(office: Office) -> None:
 STEPS = ("nothing", "the ledger", "the list", "the card")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", STEPS)
 def test_a_killed_run_leaves_files_that_are_accepted_and_the_next_one_finishes(
     office: Office, after: str, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +249,7 @@ def test_a_killed_run_leaves_files_that_are_accepted_and_the_next_one_finishes(
     assert office.run("store", "pages", "--json").json["anew"] == []
 
 
+@pytest.mark.slow
 def test_one_damaged_publication_stops_no_other(office: Office) -> None:
     office.with_release()
     office.released("--revise", "--reason", "again")

@@ -89,6 +89,7 @@ def test_the_csv_of_all_cells_tells_words_and_the_parquet_file_the_numbers(publi
     assert pq.read_table(place / "cells.parquet")["unbiased_estimate"].to_pylist() == [*NOISY, *NOISY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["csv", "xlsx", "sdmx-csv", "px"])
 def test_exports_tell_no_figure_below_the_limit_and_no_interval_around_one(
     public: Path, tmp_path: Path, to: Format
@@ -329,6 +330,7 @@ def test_a_local_collection_tells_words_where_its_spec_has_the_rule(tmp_path: Pa
             assert pq.read_table(plain.folder / name).equals(pq.read_table(ruled.folder / name)), name
 
 
+@pytest.mark.slow
 def test_a_spec_with_the_rule_publishes_the_same_numbers_and_asks_for_no_revision(office: Office) -> None:
     office.with_release()
     office.write_spec(show_below=10)

@@ -113,6 +113,7 @@ def test_a_marked_card_is_sent_as_it_is_now(public: Path) -> None:
     assert expected_digests(public, first)[path] == digest_of(first / CARD)
 
 
+@pytest.mark.slow
 def test_the_sql_of_a_superseded_card_gives_its_own_revision(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [publish(public, 1), publish(public, 2)]
     build_catalogue(public, public.parent / "scratch")

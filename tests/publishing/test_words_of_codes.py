@@ -27,6 +27,7 @@ def coded(office: Office) -> Office:
     return office.with_release(axes=[AGE, WARD])
 
 
+@pytest.mark.slow
 def test_words_stand_on_the_card_in_the_terminal_and_in_files(coded: Office) -> None:
     card = Read((coded.published() / "card.html").read_text(encoding="utf-8")).text
     assert "surgery Operations" in card and "medicine Internal medicine" in card
@@ -41,6 +42,7 @@ def test_words_stand_on_the_card_in_the_terminal_and_in_files(coded: Office) -> 
     assert answered[0] == answered[1] and answered[0].code == 0
 
 
+@pytest.mark.slow
 def test_other_words_are_no_other_release_and_stand_in_the_next_revision(coded: Office) -> None:
     spent = coded.run("ledger", "show", "health", "--json").json
     coded.write_spec(axes=[AGE, {**WARD, "values": {**WORDS, "x": "Unknown"}}])

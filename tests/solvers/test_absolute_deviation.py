@@ -32,6 +32,7 @@ def deviation_from_mean(part):
     return floor(sum(abs(value - Fraction(sum(part), len(part))) for value in part)) if part else 0
 
 
+@pytest.mark.slow
 @examples(200)
 @given(LINES | st.lists(st.integers(0, 50), min_size=20, max_size=40))
 def test_deviations_are_those_of_every_stretch_of_cells(line):

@@ -51,6 +51,7 @@ def test_merges_what_a_plain_greedy_merges(line, variance, offset):
     assert np.array_equal(buckets, plain_greedy(whole, variance))
 
 
+@pytest.mark.slow
 @examples(15)
 @given(st.lists(st.integers(0, 9), min_size=45, max_size=70), VARIANCES)
 def test_merges_across_blocks_what_a_plain_greedy_merges(line, variance):
@@ -90,6 +91,7 @@ LONG = (
 )
 
 
+@pytest.mark.slow
 @examples(40)
 @given(LONG, VARIANCES)
 def test_merges_long_stretches_that_interact_as_a_plain_greedy_does(line, variance):

@@ -54,6 +54,7 @@ def test_any_change_of_any_source_is_another_digest(tmp_path: Path, change: str)
     assert _compiled.digest(before) != _compiled.digest(after)
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_another_file_is_seen(tmp_path: Path) -> None:
     """Numba's own cache gives 4 twice: the caller's file is as it was, and its code has the callee's old code in it."""
     (tmp_path / "caller.py").write_text(CALLER)

@@ -114,6 +114,7 @@ def test_a_group_moves_the_weights_and_its_size_decides_how_far():
     assert prior.atom_weights[zero] < few.atom_weights[zero] < 0.6 < 0.85 < many.atom_weights[zero]
 
 
+@pytest.mark.slow
 @examples(100)
 @given(st.lists(st.integers(-6, 60), min_size=1, max_size=5), st.sampled_from([0, 9]), st.sampled_from([1.0, 2.0]))
 def test_relative_centres_minimise_the_expected_relative_error(points, level, scale):

@@ -83,6 +83,7 @@ def solved(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     return inverse @ precise.T, inverse
 
 
+@pytest.mark.slow
 @examples(80)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_are_those_of_least_squares(problem: Problem, seed: int) -> None:
@@ -95,6 +96,7 @@ def test_estimates_are_those_of_least_squares(problem: Problem, seed: int) -> No
         assert np.allclose(found.ravel(), summing(sizes, trees, table) @ fit @ seen, rtol=1e-8, atol=1e-6)
 
 
+@pytest.mark.slow
 @examples(80)
 @given(problems())
 def test_what_is_told_of_noise_is_never_too_little(problem: Problem) -> None:
@@ -113,6 +115,7 @@ def test_what_is_told_of_noise_is_never_too_little(problem: Problem) -> None:
             assert found.max() <= most * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @examples(80)
 @given(problems())
 def test_no_set_of_cells_gives_a_draw_a_larger_weight_than_calibrated(problem: Problem) -> None:
@@ -131,6 +134,7 @@ def uneven(rng: np.random.Generator, *sizes: int) -> tuple[np.ndarray, ...]:
     )
 
 
+@pytest.mark.slow
 def test_tables_of_large_uneven_trees_agree_on_every_sum() -> None:
     rng = np.random.default_rng(3)
     first, second = uneven(rng, 4, 30, 400), uneven(rng, 3, 60)
@@ -182,6 +186,7 @@ def true_mean(of: Family, measured: dict[Axes, Fraction]) -> float:
     return float(np.mean([np.einsum("ij,jk,ik->i", one, inverse, one).mean() for one in asked]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_chosen_is_between_its_lower_bound_and_the_full_grid(seed: int) -> None:
     of = family(np.random.default_rng(seed), [(0,), (2, 4), (1, 3), (0, 4), (2, 3), (4,)])

@@ -73,6 +73,7 @@ def solved(problem: Problem, noisy: dict[Axes, np.ndarray]) -> tuple[np.ndarray,
     return inverse @ rows.T * scale, inverse
 
 
+@pytest.mark.slow
 @examples(60)
 @given(problems(), st.integers(0, 2**32))
 def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, seed: int) -> None:
@@ -96,6 +97,7 @@ def test_estimates_and_variances_are_those_of_least_squares(problem: Problem, se
         assert depth or np.allclose(spare, 0, atol=1e-8)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(problems(), st.integers(0, 2**32))
 def test_no_box_gives_a_draw_a_larger_weight_than_is_told(problem: Problem, seed: int) -> None:
@@ -217,6 +219,7 @@ def mean_by_brute_force(
     return float(np.mean([law.variance_of_cell(table) for table in tables]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_strategy_of_an_uneven_tree_is_below_the_lower_bound_which_is_near(seed: int) -> None:
     levels, sizes = uneven(seed)

@@ -97,6 +97,7 @@ def test_ranges_of_a_line_that_is_nearly_empty_are_much_nearer():
     assert near < 0.3 * plain
 
 
+@pytest.mark.slow
 def test_a_gentle_slope_is_nearer_than_least_squares():
     source = np.random.default_rng(5)
     counts = source.poisson(np.linspace(40, 10, 300))

@@ -54,6 +54,7 @@ def test_margins_that_contradict_each_other_settle_between():
     assert 20 <= found.sum() <= 60 and np.isfinite(found).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", ["int16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(7,), (4, 9), (5, 2, 6), (3, 4, 1, 2), (2, 3, 2, 67)])
 def test_compiled_passes_take_the_same_steps(

@@ -87,6 +87,7 @@ def test_the_estimate_is_that_of_the_normal_equations_with_an_empty_padding(name
     assert found.ravel() == pytest.approx(best[inside(tree, -1)], rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TREES)
 def test_the_covariance_is_the_inverse_of_the_normal_equations(name: str) -> None:
     tree = TREES[name]

@@ -68,6 +68,7 @@ def test_every_step_keeps_the_rule(line, scale, offset):
         start = start if joined else place
 
 
+@pytest.mark.slow
 @examples(500)
 @given(LINES, SCALES, st.sampled_from([0, 50, 10**9, -(10**9)]))
 def test_every_step_of_gp_keeps_its_rule(line, scale, offset):
@@ -83,6 +84,7 @@ def test_every_step_of_gp_keeps_its_rule(line, scale, offset):
         start = start if joined else place
 
 
+@pytest.mark.slow
 @examples(200)
 @given(LINES.filter(lambda line: len(line) <= 9), SCALES)
 def test_no_grouping_has_a_smaller_error_than_that_of_op(line, scale):

@@ -57,6 +57,7 @@ def test_of_equally_cheap_splits_the_one_with_the_earliest_last_cuts_is_taken(ti
 RUNS = st.lists(st.tuples(st.sampled_from([-3, 0, 1, 2, 7, 10**6]), st.integers(1, 6)), min_size=1, max_size=9)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(RUNS, PRICES)
 def test_equal_neighbours_are_never_parted_and_the_split_is_of_least_cost(runs, price):

@@ -150,6 +150,7 @@ def test_rough_counts_far_above_the_noise_are_the_least_squares_ones():
     assert squared(weighted_means(given), given.cells) < 0.1 * squared(given.cells, counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["few", "gentle"])
 def test_boxes_of_counts_with_structure_are_nearer_than_least_squares(kind):
     source = np.random.default_rng(4)

@@ -72,6 +72,7 @@ def test_every_mechanism_with_bars_is_measured() -> None:
     assert (with_bars(NoisyCells), with_bars(NestedCells)) == (NOISY, LINEAR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", mostly_soaked(EPSILONS, [1]))
 @pytest.mark.parametrize(  # adaptive takes ten times as long as all others
     "name",
@@ -89,6 +90,7 @@ def test_noisy_cells_and_ranges_of_them_are_held_as_often_as_promised(name: str,
                 assert refused(int((missed <= NARROW * reach).sum()), missed.size, float(level))
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 @pytest.mark.parametrize("epsilon", mostly_soaked(["0.1", "2"], [0]))
 @pytest.mark.parametrize("name", LINEAR)
@@ -161,6 +163,7 @@ def noisy(counts: NDArray[np.int64], scale: Fraction, number: int) -> Sequence[O
     return [Oracle(domain, one, NoisyCells(one, scale)) for one in values]
 
 
+@pytest.mark.slow
 def test_shares_and_changes_are_held_as_often_as_promised() -> None:
     counts, scale, trials = np.array([30, 0, 180, 70, 5, 400, 90, 20]), Fraction(10), 1500
     after = counts // 2
@@ -178,6 +181,7 @@ def test_shares_and_changes_are_held_as_often_as_promised() -> None:
     assert not any(refused(number, trials, 0.95) for number in held.values())
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
     trials, held, neighbour = 1200 if SOAKING else 300, 0, 0
@@ -189,6 +193,7 @@ def test_a_quantile_that_lies_at_an_edge_is_held_as_often_as_promised() -> None:
     assert refused(neighbour, trials, 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "counts", mostly_soaked([[1, 0, 0, 0, 0], [0, 0, 20, 0, 0], [400, 400, 400, 400, 400]], [2]), ids=str
 )
@@ -204,6 +209,7 @@ def test_all_quantiles_of_a_box_are_held_together(counts: list[int]) -> None:
     assert sum(counts) < 1000 or refused(neighbour, trials, 0.95)
 
 
+@pytest.mark.slow
 def test_each_end_of_a_mean_and_of_a_sum_is_missed_with_half_of_five_percent() -> None:
     """All rows lie at the lower ends of their bins, so only the lower ends of the intervals can miss the truth."""
     counts, sums, means = np.array([100, 0, 30, 5]), 5000, 150

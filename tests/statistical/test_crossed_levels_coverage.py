@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from solvers.test_crossed_levels import family, summing
 from solvers.test_crossed_levels import solved as least_squares
 
@@ -15,6 +16,7 @@ from dphist_pipeline.mechanisms.tables import _estimates, shares_for
 RUNS, EPSILON = 700, Fraction(1, 2)
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_least_squares_and_lie_within_their_intervals() -> None:
     """Cells of a table are many and hardly correlated: 700 runs tell their mean variance within some 3 %."""
     of = family(np.random.default_rng(1), [(0,), (2, 4), (1, 3), (0, 4), (2, 3), (4,)])

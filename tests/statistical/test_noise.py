@@ -307,6 +307,7 @@ def test_seeds_of_other_generators_change_nothing() -> None:
     assert len(set(drawn)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.draws("two processes' four uniform words differ, 1e-70")
 def test_new_processes_with_the_same_environment_draw_differently() -> None:
     program = "from dphist_pipeline.random_words import random_words; print(random_words(4).tolist())"
@@ -365,6 +366,7 @@ def ways_to_give_randomness(source: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_in_the_release_path_takes_a_seed_or_a_source_of_noise() -> None:
     package = Path(str(dphist_pipeline.__file__)).parent
     public = {"evaluation", "applications", "planning"}  # they see public or invented data only

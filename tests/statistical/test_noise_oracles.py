@@ -150,6 +150,7 @@ def same_law(theirs: Draws, scale: Fraction) -> float:
     return float(stats.ks_2samp(np.abs(theirs), np.abs(discrete_laplace(scale, DRAWS))).pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [Fraction(2, 3), Fraction(7, 2), Fraction(355, 7)], ids=str)
 def test_an_algorithm_in_exact_fractions_draws_from_the_same_law(scale: Fraction) -> None:
     theirs = np.array([by_exact_fractions(scale) for _ in range(8_000)])

@@ -104,6 +104,7 @@ def refused(held: int, trials: int, level: float) -> bool:
     return bool(stats.binom.cdf(held, trials, level) < UNLIKELY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_every_interval_holds_as_often_as_it_says_by_the_exact_law(encoding: Encoding) -> None:
     for one in sets(encoding):
@@ -150,6 +151,7 @@ def test_few_bits_are_not_normal() -> None:
     assert 1 < width / (normal_factor(LEVELS[0]) * math.sqrt(variance)) < 1.002
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_bands_hold_every_cell_by_bernsteins_inequality(encoding: Encoding) -> None:
     found_out = 0
@@ -260,6 +262,7 @@ COUNTS = np.array([300, 0, 180, 700, 50, 400, 90, 20])
 ATOMS = np.array([1, 2, 1, 3, 1, 1, 2, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", mostly_soaked([0.05, 0.4, 0.9], [1]))
 @pytest.mark.parametrize("encoding", mostly_soaked(ENCODINGS, [0, 1]))
 def test_intervals_hold_where_contributors_take_part_by_chance(encoding: Encoding, share: float) -> None:
@@ -277,6 +280,7 @@ def test_intervals_hold_where_contributors_take_part_by_chance(encoding: Encodin
                     assert refused(int((off <= NARROW * reach).sum()), runs, float(level))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", mostly_soaked(ENCODINGS, [0, 1]))
 def test_shares_and_changes_of_reports_are_held_as_often_as_promised(encoding: Encoding) -> None:
     runs, domain = RUNS, Domain.from_shape(COUNTS.shape)
@@ -299,6 +303,7 @@ def test_shares_and_changes_of_reports_are_held_as_often_as_promised(encoding: E
         assert refused(narrow, runs, 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", mostly_soaked(ENCODINGS, [0, 1]))
 def test_a_quantile_of_reports_that_lies_at_an_edge_is_held_as_often_as_promised(encoding: Encoding) -> None:
     counts, atoms, runs = np.full(8, 400), np.ones(8, dtype=np.int64), RUNS // 2

@@ -20,6 +20,7 @@ UNLIKELY = 1e-9
 OFF = 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 0.3])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_errors_of_means_and_sums_of_middles_are_those_that_happen(encoding: Encoding, share: float) -> None:
@@ -37,6 +38,7 @@ def test_errors_of_means_and_sums_of_middles_are_those_that_happen(encoding: Enc
         assert not 0.95 * low < squares * 0.7**2 < 1.05 * high and not 0.95 * low < squares * 1.3**2 < 1.05 * high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "scale", "share"),
     mostly_soaked([(1.0, 1, 0.4), (2.0, 10, 1.0), (6.0, 1, 0.9), (12.0, 0.025, 0.4)], [1, 3]),

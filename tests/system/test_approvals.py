@@ -83,6 +83,7 @@ def test_an_approval_needs_something_to_approve(office):
     assert not office.published().exists()
 
 
+@pytest.mark.slow
 def test_a_second_approval_in_another_name_is_refused(office):
     office.write_spec(publish="manual")
     run(office, "release", office.folder / "spec.yaml")
@@ -107,6 +108,7 @@ def test_a_withdrawn_publication_leaves_the_catalogue_and_stays_spent(released):
     }
 
 
+@pytest.mark.slow
 def test_nothing_answers_from_what_was_withdrawn(released):
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     for words in (["release", released.folder / "spec.yaml"], ["answer", "wards"]):
@@ -115,6 +117,7 @@ def test_nothing_answers_from_what_was_withdrawn(released):
         assert "withdrawn" in refused.err and "wrong ward codes" in refused.err
 
 
+@pytest.mark.slow
 def test_a_revision_takes_the_place_of_what_was_withdrawn(released):
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
@@ -124,6 +127,7 @@ def test_a_revision_takes_the_place_of_what_was_withdrawn(released):
     run(released, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_each_revision_is_withdrawn_for_its_own_reason(released):
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
@@ -134,6 +138,7 @@ def test_each_revision_is_withdrawn_for_its_own_reason(released):
     run(released, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_a_withdrawal_takes_back_every_revision_that_stands(released):
     run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "late records")
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
@@ -143,6 +148,7 @@ def test_a_withdrawal_takes_back_every_revision_that_stands(released):
     assert periods(released) == []
 
 
+@pytest.mark.slow
 def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(released, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(PublishedFolder, "mark_withdrawn", killed)
@@ -158,6 +164,7 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_the_next_command(re
     run(released, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(released, monkeypatch):
     released.write_spec(release="others")
     run(released, "release", released.folder / "spec.yaml")
@@ -172,6 +179,7 @@ def test_a_withdrawal_that_was_killed_halfway_is_finished_by_a_replay_too(releas
     assert periods(released) == [("others", 1)]
 
 
+@pytest.mark.slow
 def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(released, monkeypatch):
     from dphist_pipeline.publishing import published_files
 
@@ -186,6 +194,7 @@ def test_a_withdrawal_that_was_killed_before_the_card_is_finished_too(released, 
     assert released.run("ledger", "verify", "--store", released.store).code == 1
 
 
+@pytest.mark.slow
 def test_what_is_withdrawn_while_it_is_published_never_answers(office, monkeypatch):
     from dphist_pipeline.releasing import publisher
 
@@ -223,6 +232,7 @@ def approve(office, *words):
     return office.run("publish", office.folder / "spec.yaml", "--approved-by", "Ada", *words, "--store", office.store)
 
 
+@pytest.mark.slow
 def test_an_approval_that_may_mean_several_lists_them(waiting):
     before = waiting.entries()
     unclear = approve(waiting)
@@ -233,6 +243,7 @@ def test_an_approval_that_may_mean_several_lists_them(waiting):
     assert periods(waiting) == [("wards", 1)] and waiting.published(period=WEEKS[1]).exists()
 
 
+@pytest.mark.slow
 def test_an_approval_of_nothing_named_is_of_the_only_one_that_waits(waiting):
     run(waiting, "release", waiting.folder / "spec.yaml")
     assert approve(waiting, "--period", WEEKS[0]).code == 0
@@ -244,12 +255,14 @@ def test_an_approval_of_nothing_named_is_of_the_only_one_that_waits(waiting):
     run(waiting, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_an_earlier_period_that_waits_alone_needs_no_name(waiting):
     said = approve(waiting, "--period", WEEKS[1])
     assert (said.code, "nothing now" in said.out, said.err.count("releasing by")) == (0, True, 1)
     assert approve(waiting, "--json").json["period"] == WEEKS[0]
 
 
+@pytest.mark.slow
 def test_each_of_two_revisions_is_approved_by_its_number(office):
     office.write_spec(publish="manual")
     run(office, "release", office.folder / "spec.yaml")
@@ -269,6 +282,7 @@ def test_each_of_two_revisions_is_approved_by_its_number(office):
     run(office, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_what_was_charged_under_manual_waits_whatever_its_spec_says_later(office):
     office.write_spec(publish="manual")
     run(office, "release", office.folder / "spec.yaml")
@@ -295,6 +309,7 @@ def test_what_was_charged_under_manual_and_not_drawn_waits_as_well(office, monke
     assert not office.published().exists()
 
 
+@pytest.mark.slow
 def test_what_was_published_by_itself_is_made_anew_under_manual_without_an_approval(released):
     released.published().rename(released.folder / "moved-away")
     released.write_spec(publish="manual")
@@ -318,12 +333,14 @@ def test_an_approval_after_a_crash_reads_no_record(office, monkeypatch):
     assert (early.code, "or not all of them" in early.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_what_was_published_by_itself_is_not_approved_afterwards(released):
     released.write_spec(publish="manual")
     late = released.run("publish", released.folder / "spec.yaml", "--approved-by", "Ada", "--store", released.store)
     assert (late.code, "was published before" in late.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_files_made_anew_from_the_journal_stay_withdrawn(released):
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     released.published().rename(released.folder / "moved-away")
@@ -332,6 +349,7 @@ def test_files_made_anew_from_the_journal_stay_withdrawn(released):
     assert not released.published().exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -348,6 +366,7 @@ def test_what_cannot_be_withdrawn_is_refused_with_nothing_changed(released, word
     assert periods(released) == [("wards", 1)]
 
 
+@pytest.mark.slow
 def test_another_reason_is_refused(released):
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     refused = released.run("withdraw", "wards", "all", "--reason", "never mind", "--store", released.store)

@@ -32,6 +32,7 @@ def test_the_solvers_benchmark_runs_and_writes_json(tmp_path):
     assert all(row["milliseconds"] > 0 for row in report["papers"])
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_the_local_model_runs_and_writes_json(tmp_path):
     report = reported("local_model.py", tmp_path / "local_model.json", "--quick", "--large")
     encodings = {"symmetric", "optimized", "grr"}
@@ -64,6 +65,16 @@ def test_the_benchmarks_of_size_run_and_write_json(tmp_path, name: str, words: l
         assert 0 < report["fewest"]["floor"]["processors"] < report["fewest"]["help"]["processors"]
     else:
         assert [run["cells"] for run in report["runs"]] == [10_404] and min(report["runs"][0]["steps"].values()) >= 0
+
+
+@pytest.mark.soak
+def test_the_benchmark_of_processor_time_compares_each_command_with_imports(tmp_path):
+    report = reported("processor_time.py", tmp_path / "processor_time.json", "--repeats", "1")
+    rows = {row["command"]: row for row in report["commands"]}
+    sizes = ["5,000 rows", "10^6 rows"]
+    assert {*rows} == {"imports", "init", "ledger open", "check", *(f"release, {size}" for size in sizes), "answer"}
+    assert rows["imports"]["median_by_imports"] == 1 < rows["check"]["median_by_imports"]
+    assert 0 < report["fixed_task_seconds"] < 10
 
 
 @pytest.mark.soak
@@ -120,6 +131,7 @@ def test_the_benchmark_of_accuracy_goes_on_where_it_was_and_compares_with_the_be
     assert "<svg" in target.with_suffix(".svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
     script = PROJECT / "benchmarks" / "papers" / "reproduce.py"
     done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True)

@@ -191,6 +191,7 @@ def test_a_folder_that_is_there_already_stays_as_it_is(unpacked: Path) -> None:
     assert (unpacked.parent / "link").is_symlink()
 
 
+@pytest.mark.slow
 def test_a_machine_without_wheels_is_told_which_there_are(unpacked: Path) -> None:
     (unpacked / "requirements" / str(Target.here())).rename(unpacked / "requirements" / "other-machine-py9.9")
     write_sums(unpacked)
@@ -237,6 +238,7 @@ def test_what_is_said_of_the_disk_counts_blocks_and_compiled_files(tmp_path: Pat
     assert megabytes_installed([path] * 200) == (200 * (4 + 5 * 256)) // 256 + 1
 
 
+@pytest.mark.slow
 def test_a_half_made_installation_is_taken_away(unpacked: Path) -> None:
     done = installing(unpacked, "program")
     assert done.returncode == 1 and "pip installed nothing" in done.stderr, done.stderr
@@ -268,6 +270,7 @@ def test_a_pip_that_was_not_packed_runs_nothing(unpacked: Path) -> None:
     assert not (unpacked.parent / "program").exists()
 
 
+@pytest.mark.slow
 def test_the_scripts_are_plain_shell() -> None:
     program = shutil.which("shellcheck")
     if program is None:

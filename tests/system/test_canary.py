@@ -91,6 +91,7 @@ def test_a_release_and_its_replay_leak_nothing(watched: Watched) -> None:
     assert sorted(noisy[noisy > 0]) == sorted(expected), "the canary's counts reach the mechanism"
 
 
+@pytest.mark.slow
 def test_a_quality_table_leaks_nothing_but_its_noisy_numbers(watched: Watched) -> None:
     watched.office.write_spec(**canary.CHANGES, quality={"share": "1/2", "rows": 3, "by": ["ward"]})
     assert watched.leaks(code=0) == []
@@ -133,6 +134,7 @@ def two_kinds(office: Office) -> None:
     office.write_spec(**canary.CHANGES, source="data/*.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "harm", mostly_soaked([truncated, damaged, wrong_type, missing_column, no_header, two_kinds], [1, 2, 4])
 )
@@ -159,6 +161,7 @@ def fails(error: Exception) -> Callable[..., Any]:
 SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name", "error"),
     mostly_soaked(
@@ -182,6 +185,7 @@ def test_a_failure_anywhere_leaks_nothing_and_the_same_command_finishes(
     assert [entry[1] for entry in watched.office.entries()].count("charged") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     mostly_soaked([pl.exceptions.ComputeError(SECRET), OSError(28, SECRET), MemoryError(SECRET)], [0]),
@@ -191,6 +195,7 @@ def test_what_polars_says_is_in_no_exception_either(watched: Watched, monkeypatc
     assert watched.leaks(code=1) == []
 
 
+@pytest.mark.slow
 def test_what_duckdb_says_is_in_no_exception_either(watched: Watched, monkeypatch: Patch) -> None:
     monkeypatch.setattr(positions, "_value", lambda axis: f"CAST({axis.column} AS DOUBLE)")
     with pytest.raises(duckdb.Error, match=canary.UNPARSABLE):
@@ -255,6 +260,7 @@ def test_the_canary_notices_a_planted_leak(
     assert watched.leaks(code) != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [0, noise_law(Fraction(2)).half_width(Fraction(95, 100))])
 def test_the_canary_notices_an_exact_count_in_a_published_column(
     watched: Watched, monkeypatch: Patch, width: int

@@ -29,6 +29,7 @@ def office(tmp_path, monkeypatch):
     return opened
 
 
+@pytest.mark.slow
 def test_a_code_list_that_changes_after_a_release_asks_for_a_revision(office):
     (office.folder / "codes" / "codes.csv").write_text(LIST.replace("Alaska", "Hawaii"))
     before = office.entries()
@@ -43,6 +44,7 @@ def test_a_code_list_that_was_only_saved_anew_replays(office):
     assert office.released("--json").json["replayed"] is True
 
 
+@pytest.mark.slow
 def test_a_level_is_asked_on_the_command_line(office):
     ran = office.run("answer", "wards", "--where", "state = 'Alaska'", "--store", office.store, "--json")
     assert (ran.code, ran.json["cells"]) == (0, 1)

@@ -72,6 +72,7 @@ def test_a_renamed_code_is_told_by_command_card_audit_and_json(renamed: Office) 
     assert Compared.of_publication(renamed.published(period=WEEKS[1])).facts == facts
 
 
+@pytest.mark.slow
 def test_a_renamed_code_fails_a_check_of_dagster(renamed: Office) -> None:
     assert check_of(renamed, WEEKS[0]) == (True, "no period before is published")
     passed, told = check_of(renamed, WEEKS[1])
@@ -79,6 +80,7 @@ def test_a_renamed_code_fails_a_check_of_dagster(renamed: Office) -> None:
     assert not check_of(renamed, WEEKS[2])[0]
 
 
+@pytest.mark.slow
 def test_weeks_that_are_alike_say_which_weeks_were_looked_at(office: Office) -> None:
     office.opened().write_spec(**WEEKLY)
     office.write_records(records(dict.fromkeys(WEEKS, USUAL)))
@@ -90,6 +92,7 @@ def test_weeks_that_are_alike_say_which_weeks_were_looked_at(office: Office) -> 
     assert "Compared" not in (office.published(period=WEEKS[3]) / "card.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_revision_is_compared_with_latest_revisions_of_other_periods_alone(renamed: Office) -> None:
     for week in WEEKS[:2]:
         renamed.released("--period", week)
@@ -102,6 +105,7 @@ def test_a_revision_is_compared_with_latest_revisions_of_other_periods_alone(ren
     assert Compared.of_publication(renamed.published(period=WEEKS[2])).periods == (WEEKS[0],)
 
 
+@pytest.mark.slow
 def test_a_revision_says_that_the_card_of_the_next_period_tells_the_earlier_figure(renamed: Office) -> None:
     for week in WEEKS[:2]:
         renamed.released("--period", week)
@@ -111,6 +115,7 @@ def test_a_revision_says_that_the_card_of_the_next_period_tells_the_earlier_figu
     assert "warnings" not in last  # no card comes after it
 
 
+@pytest.mark.slow
 def test_a_period_that_is_damaged_is_left_out_and_stops_nothing(renamed: Office) -> None:
     renamed.released("--period", WEEKS[0])
     (renamed.published(period=WEEKS[0]) / "groups.parquet").write_bytes(b"")
@@ -119,12 +124,14 @@ def test_a_period_that_is_damaged_is_left_out_and_stops_nothing(renamed: Office)
     assert folder.exists() and Compared.of_publication(folder).periods == (), ran.err
 
 
+@pytest.mark.slow
 def test_weeks_that_count_other_rows_are_not_compared(renamed: Office) -> None:
     renamed.released("--period", WEEKS[0])
     renamed.write_spec(**{**WEEKLY, "max_rows_per_unit": 2})
     assert "compared" not in renamed.released("--period", WEEKS[1], "--json").json
 
 
+@pytest.mark.slow
 def test_last_years_week_keeps_a_feast_from_ringing(office: Office) -> None:
     office.opened().write_spec(**{**WEEKLY, "epsilon": "1/2"})
     feast, year = {"surgery": 900, "medicine": 100}, timedelta(days=371)  # it came a week earlier
@@ -138,6 +145,7 @@ def test_last_years_week_keeps_a_feast_from_ringing(office: Office) -> None:
     assert now["says"] == "" and str(days[2] - year) in now["periods"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["dpcube", "boost", "structure_first"])
 def test_mechanisms_that_smooth_or_group_are_compared_by_what_they_measured(renamed: Office, mechanism: str) -> None:
     ward = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
@@ -150,6 +158,7 @@ def test_mechanisms_that_smooth_or_group_are_compared_by_what_they_measured(rena
         assert said["compared"]["says"].startswith("surgery fell from about")
 
 
+@pytest.mark.slow
 def test_a_family_is_compared_by_the_smallest_table_of_each_axis(renamed: Office) -> None:
     ward = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
     age = {"column": "age", "start": 0, "stop": 100, "width": 25, "other": True}

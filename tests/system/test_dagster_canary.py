@@ -27,6 +27,8 @@ from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
+pytestmark = pytest.mark.outside
+
 Patch = pytest.MonkeyPatch
 SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"
 
@@ -270,7 +272,6 @@ def in_processes(watched: Watched, *harms: str) -> tuple[list[str], subprocess.C
     return [line.removeprefix("RAN ") for line in ended.stdout.splitlines() if line.startswith("RAN ")], ended
 
 
-@pytest.mark.outside
 def test_processes_of_their_own_leak_nothing(watched: Watched) -> None:
     ran, ended = in_processes(watched, "none")
     assert ran == ["none succeeded 2"], ended.stderr

@@ -15,7 +15,7 @@ from dagster._core.loader import LoadingContextForTest
 from office import Office
 from system.orchestrated import charges, defined, events, key, said
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="checks and their records")
+pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="checks and their records")]
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "1"}

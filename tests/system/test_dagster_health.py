@@ -10,6 +10,8 @@ from dphist_pipeline.health.finding import Finding
 from dphist_pipeline.integrations.dagster import _health as health
 from dphist_pipeline.integrations.dagster import health_sensor
 
+pytestmark = pytest.mark.outside
+
 
 def test_what_became_wrong_is_told_once_and_so_is_its_mend(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.opened()

@@ -24,6 +24,7 @@ from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.mistakes import SpecError
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.stand_in("catalogue", "pictures", why="assets of collections"),
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),  # by Dagster, to read a defs.yaml

@@ -21,7 +21,10 @@ from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import Question
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs of collections, whose catalogue other modules ask")
+pytestmark = [
+    pytest.mark.outside,
+    pytest.mark.stand_in("catalogue", "pictures", why="runs of collections, whose catalogue other modules ask"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),  # of evaluating conditions
     pytest.mark.draws_alike,
 ]

@@ -23,7 +23,7 @@ from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import mostly_soaked
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")
+pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")]
 
 Patch = pytest.MonkeyPatch
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]

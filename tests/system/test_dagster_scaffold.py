@@ -12,6 +12,8 @@ from office import RECORDS, Office
 from dphist_pipeline import HistogramRelease
 from dphist_pipeline.integrations.dagster._scaffolding import DraftParams, ReleaseScaffolder
 
+pytestmark = pytest.mark.outside
+
 
 def request(folder: Path, source: str | None = None, form: str = "yaml") -> dg.ScaffoldRequest[DraftParams]:
     return dg.ScaffoldRequest(

@@ -26,7 +26,7 @@ from dphist_pipeline.integrations.dagster._checks import CheckResult, Totals
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.releasing.releases import Release
 
-pytestmark = pytest.mark.draws_alike
+pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}

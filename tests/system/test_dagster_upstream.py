@@ -13,7 +13,7 @@ from system.orchestrated import charges, defined, key, said
 
 from dphist_pipeline.integrations.dagster import _upstream as upstream
 
-pytestmark = pytest.mark.draws_alike
+pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")

@@ -13,7 +13,10 @@ from system.orchestrated import audit, charges, defined, said
 
 from dphist_pipeline.spec.mistakes import SpecError
 
-pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="refusals before anything is charged")
+pytestmark = [
+    pytest.mark.outside,
+    pytest.mark.stand_in("catalogue", "pictures", why="refusals before anything is charged"),
+]
 
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-03-01")

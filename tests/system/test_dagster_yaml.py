@@ -20,6 +20,7 @@ from dphist_pipeline import HistogramRelease
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = [
+    pytest.mark.outside,
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),
 ]

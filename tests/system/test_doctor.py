@@ -42,6 +42,7 @@ def office(office: Office, prepared: Office) -> Office:
     return prepared.copied_to(office.folder)
 
 
+@pytest.mark.slow
 def test_a_store_after_a_release_is_well_and_says_so_to_people_and_scripts(office: Office) -> None:
     office.released()
     all_well(examined(office))
@@ -269,6 +270,7 @@ def test_a_fault_that_happens_is_seen_with_its_mend(office: Office, monkeypatch:
         assert examined(office)[check]["state"] != "fault"
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_gone_after_the_next_release(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     killed(office, monkeypatch)
     assert examined(office)["runs"]["state"] == "warning"
@@ -290,6 +292,7 @@ def test_a_machine_that_only_releases_must_not_hold_a_key(office: Office, monkey
     assert "decides nothing" in found["operator_key"]["seen"]
 
 
+@pytest.mark.slow
 def test_nothing_that_is_found_depends_on_records(office: Office) -> None:
     office.released()
     told = []

@@ -61,6 +61,7 @@ def test_a_look_gives_no_host_an_id(released: Office, bucket: ObjectServer) -> N
     assert not name.exists()
 
 
+@pytest.mark.slow
 def test_a_store_without_a_bucket_is_well(office: Office) -> None:
     assert "copied to no bucket" in examined(office)["bucket"]["seen"]
 

@@ -62,6 +62,7 @@ def owned(office: Office, uid: int) -> None:
         os.chown(path, uid, uid, follow_symlinks=False)
 
 
+@pytest.mark.slow
 def test_a_user_who_releases_and_cannot_read_the_key_is_well(served: Office) -> None:
     with somebody():
         found = examined(served, "--releases-only")

@@ -34,6 +34,7 @@ def told(office: Office) -> tuple[int, list[str]]:
     return ran.code, [one["period"] for one in ran.json["due"]]
 
 
+@pytest.mark.slow
 def test_a_dead_schedule_is_told_by_the_command_that_cron_runs(weekly: Office) -> None:
     assert told(weekly) == (0, [])
     weekly.released("--period", WEEKS[0])
@@ -62,6 +63,7 @@ def test_a_week_is_due_the_day_after_it_was_ready_by_the_clock_of_its_release(we
     assert due_at(weekly, 36) == WEEKS[1:]
 
 
+@pytest.mark.slow
 def test_another_spec_says_anew_how_late_a_week_may_be(weekly: Office) -> None:
     weekly.released("--period", WEEKS[0])
     assert due_at(weekly, 36) == WEEKS[1:]
@@ -70,6 +72,7 @@ def test_another_spec_says_anew_how_late_a_week_may_be(weekly: Office) -> None:
     assert due_at(weekly, 36) == WEEKS[2:-2]
 
 
+@pytest.mark.slow
 def test_a_waived_week_pages_nobody_and_an_ended_release_neither(weekly: Office) -> None:
     for week in (WEEKS[0], WEEKS[2]):
         weekly.released("--period", week)
@@ -84,6 +87,7 @@ def test_a_waived_week_pages_nobody_and_an_ended_release_neither(weekly: Office)
     assert weekly.run("ledger", "verify", "--store", weekly.store).code == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_due_after_the_last_period_of_a_release(weekly: Office) -> None:
     weekly.write_spec(**WEEKLY, last_period=WEEKS[2])
     weekly.released("--period", WEEKS[0])
@@ -104,6 +108,7 @@ def test_what_can_never_be_due_is_not_waived(office: Office) -> None:
     assert whole.code == 1 and "this release has no periods" in whole.err
 
 
+@pytest.mark.slow
 def test_doctor_lists_what_an_earlier_version_left_out_and_pages_nobody(
     weekly: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +135,7 @@ def test_a_charged_week_that_was_never_published_is_due(weekly: Office, monkeypa
     assert told(weekly)[1][0] == WEEKS[0]
 
 
+@pytest.mark.slow
 def test_doctor_warns_of_what_is_due_and_names_releases_that_nobody_described(weekly: Office) -> None:
     weekly.released("--period", WEEKS[0])
     words = ("doctor", "--json", "--store", weekly.store)

@@ -194,6 +194,7 @@ def refusal(attributes: dict[str, Any], base: Path) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_the_schema_and_the_spec_take_the_same_types_in_every_field(base: Path) -> None:
     forms = ReleaseSpec.editor_schema()["properties"]
     judges = {name: Draft202012Validator(form) for name, form in forms.items()}

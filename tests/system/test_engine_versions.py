@@ -59,6 +59,7 @@ def test_another_minor_version_is_refused_before_anything_is_read(
     assert state(office) == (0, "10")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["2.0.0", "2.0.9", "2.0.9.dev3"])
 def test_every_version_of_the_suites_minor_is_allowed(
     office: Office, monkeypatch: pytest.MonkeyPatch, version: str
@@ -69,6 +70,7 @@ def test_every_version_of_the_suites_minor_is_allowed(
     office.released()
 
 
+@pytest.mark.slow
 def test_an_operator_allows_another_version_and_audit_card_and_reports_repeat_it(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_another_version_is_told_where_no_ledger_can_be_opened(office: Office, m
     assert told["state"] == "fault" and "duckdb 2.7 is not the 2.0" in told["seen"]
 
 
+@pytest.mark.slow
 def test_a_rehearsal_runs_with_any_version_and_says_that_the_release_will_not(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +130,7 @@ def test_a_rehearsal_runs_with_any_version_and_says_that_the_release_will_not(
     assert any("duckdb=2.7" in remark and "ledger allow" in remark for remark in done.json["remarks"])
 
 
+@pytest.mark.slow
 def test_what_was_charged_by_one_version_is_not_read_by_another_without_a_decision(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +154,7 @@ def test_a_bound_above_hides_no_bound_below_from_the_doctor(monkeypatch: pytest.
     assert told._needed() == [("duckdb", "2.0"), ("polars", "2.1"), ("pyarrow", "26")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), [("polars", "2.9.0"), ("pyarrow", "27.1.0")])
 def test_other_versions_of_polars_and_pyarrow_are_told_and_release(
     office: Office, monkeypatch: pytest.MonkeyPatch, name: str, version: str

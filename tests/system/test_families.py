@@ -159,6 +159,7 @@ def test_every_copy_of_a_rows_words_has_the_same_chance_to_be_kept(tmp_path: Pat
     assert np.abs(seen - 1000).max() < 164
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(1, 4), st.booleans())
 @examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_marginal_moves_by_at_most_r_rows_of_a_unit(tmp_path: Path, seed: int, bound: int, alone: bool) -> None:
@@ -287,6 +288,7 @@ PARTS = {"age": "[25, 50]", "sex": "'m'", "state": "'south'", "ward": "'a'"}
 PLACES = {"age": 1, "sex": 1, "state": 1, "ward": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "of", "by"),
     [
@@ -321,6 +323,7 @@ def report_on_men_alone(family: Office) -> FamilyReport:
     return report
 
 
+@pytest.mark.slow
 def test_a_report_names_rates_that_the_published_table_rules_out(family: Office) -> None:
     report = report_on_men_alone(family)
     told = {(one.table, one.rates_of): one for one in report.rates}
@@ -351,6 +354,7 @@ def test_a_terminal_names_ten_marked_cells_of_a_table_and_counts_the_rest() -> N
     assert [text for _, text in rows] == [*texts[:10], "and 3 more, which --json names"]
 
 
+@pytest.mark.slow
 def test_a_family_that_is_named_is_answered_from_a_table_with_the_axes_asked(family: Office) -> None:
     for words in (
         ["--where", "sex = 'f' and age in [0, 50)"],
@@ -387,6 +391,7 @@ def test_an_altered_table_of_a_family_is_noticed(family: Office) -> None:
     assert refused.code == 1 and "altered" in refused.err
 
 
+@pytest.mark.slow
 def test_a_withdrawn_family_leaves_the_catalogue_with_all_its_tables(family: Office) -> None:
     assert family.run("withdraw", "family", "all", "--reason", "wrong wards").code == 0
     assert family.run("answer", "family_age").code == 1
@@ -446,6 +451,7 @@ def test_the_same_tables_have_the_same_digest_and_other_tables_another(tmp_path:
     assert one == same != other
 
 
+@pytest.mark.slow
 def test_dagster_makes_an_asset_of_each_table(family: Office) -> None:
     with dg.instance_for_test() as instance:
         run = dg.materialize(list(defined(family, **FAMILY).assets or []), instance=instance)
@@ -461,6 +467,7 @@ def test_dagster_makes_an_asset_of_each_table(family: Office) -> None:
     assert max(totals) == pytest.approx(min(totals))
 
 
+@pytest.mark.slow
 def test_names_of_tables_and_of_other_releases_do_not_meet(family: Office) -> None:
     family.write_spec(release="family_age")
     refused = family.release()

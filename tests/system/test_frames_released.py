@@ -35,6 +35,7 @@ def released(office: Office, frame: Any = None, **more: Any) -> dph.Release:
     return dph.release(dph.load_spec(office.folder / "spec.yaml", office.store), office.store, frame=frame, **more)
 
 
+@pytest.mark.slow
 def test_a_frame_is_charged_and_published_and_its_replay_needs_no_frame(framed: Office) -> None:
     left: dict[str, list[Any]] = {}
 
@@ -55,6 +56,7 @@ def test_a_frame_is_charged_and_published_and_its_replay_needs_no_frame(framed: 
     assert framed.released("--json").json["replayed"] and public_files(framed) == files and charges(framed) == 1
 
 
+@pytest.mark.slow
 def test_a_frame_gives_the_counts_of_a_file_with_the_same_rows(framed: Office) -> None:
     framed.write_spec(**FRAME, epsilon=50, max_rows_per_unit=1, mechanism="geometric")
     framed.run("ledger", "raise", "health", "--total", "100", "--reason", "a test", "--store", framed.store)
@@ -66,6 +68,7 @@ def test_a_frame_gives_the_counts_of_a_file_with_the_same_rows(framed: Office) -
     assert by_frame.round().to_list() == by_file.round().to_list() and by_file.sum() == 4
 
 
+@pytest.mark.slow
 def test_columns_of_several_periods_and_a_query_are_read_from_a_frame(framed: Office) -> None:
     (framed.folder / "q.sql").write_text("SELECT * EXCLUDE (ward), lower(ward) AS ward FROM source", "utf-8")
     weekly = {"period": "week", "period_column": "day", "source_sql": "q.sql"}
@@ -75,6 +78,7 @@ def test_columns_of_several_periods_and_a_query_are_read_from_a_frame(framed: Of
     assert charges(framed) == 1
 
 
+@pytest.mark.slow
 def test_the_command_line_has_no_frame_and_says_so(framed: Office) -> None:
     says = ("source frame:admissions: is a data frame that a Python program hands over", "dph.release(spec, store, ")
     check_changes_nothing(framed, framed.release, *says)
@@ -122,6 +126,7 @@ def test_a_path_in_place_of_a_spec_is_told_how_to_load_it(framed: Office) -> Non
         dph.release("spec.yaml", framed.store)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_frame_must_be_allowed_by_its_name_and_with_its_unit(office: Office) -> None:
     office.opened().write_attributes_alone(**FRAME)
     with ledger_refuses("not_allowed", match="dphist ledger allow health --source frame:admissions"):

@@ -69,6 +69,7 @@ def test_two_hosts_release_other_periods_of_the_same_release(two: Hosts) -> None
     assert named == ids and len(ids) == 2
 
 
+@pytest.mark.slow
 def test_another_host_refuses_a_charge_and_says_whose_it_is(two: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module.socket, "gethostname", lambda: "ledger-01.office.example")
     first, second = charged_only(two[0]), two[1]
@@ -99,6 +100,7 @@ def asked(project: Project, week: str) -> ChargeRequest:
     return replace(request_of(ReleaseSpec.load(project.spec), store.id, week), folder=store.own_folder())
 
 
+@pytest.mark.slow
 def test_taking_over_is_a_decision_and_charges_anew(two: Hosts) -> None:
     first, second = charged_only(two[0]), two[1]
     adopt(second)
@@ -167,6 +169,7 @@ def test_a_damaged_id_is_refused_before_anything_is_spent(tmp_path: Path, conten
     assert project.spent() == 0
 
 
+@pytest.mark.slow
 def test_who_sees_no_confidential_folder_is_told_of_this_hosts_missing_files_alone(
     two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def kill_at_each(
         list(pool.map(partial(killed_at, start_from, folder, revision, reason), boundaries))
 
 
+@pytest.mark.slow
 def test_a_release_killed_at_a_boundary_is_finished_by_the_same_call(fresh: Project, tmp_path: Path) -> None:
     # What lies in the store is the same on a server: there, before the commits.
     kill_at_each(fresh, tmp_path, chosen=lambda number, name: name == "commit" if fresh.server else number % 20 == 0)

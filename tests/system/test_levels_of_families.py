@@ -38,6 +38,7 @@ def tables_of(office: Office) -> dict[str, pl.DataFrame]:
     return {name: Release.published(Store.open(office.store), f"levels_{name}").table for name in NAMES}
 
 
+@pytest.mark.slow
 def test_tables_at_two_levels_add_up_and_are_one_charge(office: Office) -> None:
     told = tables_of(office)
     assert {name: set(table.columns) & {"state", "county"} for name, table in told.items()} == {
@@ -59,12 +60,14 @@ def test_tables_at_two_levels_add_up_and_are_one_charge(office: Office) -> None:
     assert 0.5 * exact < told["state"]["estimate"].sum() < exact + 100
 
 
+@pytest.mark.slow
 def test_whole_counts_agree_up_and_down_the_levels(office: Office) -> None:
     whole = {name: Release.published(Store.open(office.store), f"levels_{name}").whole() for name in NAMES}
     by_state = [one.group_by("state").agg(pl.col("whole_count").sum()).sort("state") for one in whole.values()]
     assert all(one.equals(by_state[0]) for one in by_state[1:]) and by_state[0]["whole_count"].sum() > 0
 
 
+@pytest.mark.slow
 def test_check_tells_the_measured_marginals_with_their_shares(office: Office) -> None:
     with chdir(office.folder):
         found = office.run("check", "spec.yaml", "--json").json
@@ -74,6 +77,7 @@ def test_check_tells_the_measured_marginals_with_their_shares(office: Office) ->
     assert all(" × ".join(one["axes"]) in " ".join(said.split()) for one in found["measured"])
 
 
+@pytest.mark.slow
 def test_levels_are_asked_in_sql_and_the_finer_table_answers_the_coarser(office: Office) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{office.store}/public/catalog.duckdb' AS r (READ_ONLY)")
@@ -83,6 +87,7 @@ def test_levels_are_asked_in_sql_and_the_finer_table_answers_the_coarser(office:
         assert name == same and estimate == pytest.approx(best, rel=1e-9) and width >= least
 
 
+@pytest.mark.slow
 def test_a_question_about_states_is_answered_from_states_whichever_table_is_named(office: Office) -> None:
     made = {name: Release.published(Store.open(office.store), f"levels_{name}") for name in NAMES}
     by_state = [made[name].marginal(["state"]).sort("state") for name in ("state", "county")]
@@ -99,6 +104,7 @@ def test_a_question_about_states_is_answered_from_states_whichever_table_is_name
     assert named["rows"] == whole["rows"]
 
 
+@pytest.mark.slow
 def test_the_told_variance_of_a_table_is_at_least_that_of_its_law(office: Office) -> None:
     made = Release.published(Store.open(office.store), "levels_county")
     values = made.table.sort("county")["estimate"].to_numpy()
@@ -146,6 +152,7 @@ CROSSED = {
 }
 
 
+@pytest.mark.slow
 def test_two_axes_at_several_levels_agree_on_every_sum(tmp_path: Path) -> None:
     office = released(tmp_path, CROSSED)
     made = Release.published(Store.open(office.store), "crossed")

@@ -131,6 +131,7 @@ def test_whoever_has_no_operators_key_sees_nothing(
     assert looks(week) == []
 
 
+@pytest.mark.slow
 def test_after_a_first_charge_a_look_says_why(week: Office) -> None:
     week.released("--period", "2026-03-02")
     ran, shown = look(week)
@@ -139,6 +140,7 @@ def test_after_a_first_charge_a_look_says_why(week: Office) -> None:
     assert looks(week) == ["dates of another form"]
 
 
+@pytest.mark.slow
 def test_audit_card_and_report_of_a_later_release_repeat_it(week: Office) -> None:
     look(week)
     week.released("--period", "2026-03-02")
@@ -149,6 +151,7 @@ def test_audit_card_and_report_of_a_later_release_repeat_it(week: Office) -> Non
     assert week.run("ledger", "verify").code == 0
 
 
+@pytest.mark.slow
 def test_a_release_without_a_look_says_nothing_of_one(week: Office) -> None:
     week.released("--period", "2026-03-02")
     (folder,) = week.store.glob("public/wards/period=*/revision=*")

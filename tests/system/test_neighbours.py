@@ -163,6 +163,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return totals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_with_equal_answers_neighbours_give_the_same_bytes(office: Office, frozen: list[int], name: str) -> None:
     first, second = both(office, PAIRS[name])
@@ -170,6 +171,7 @@ def test_with_equal_answers_neighbours_give_the_same_bytes(office: Office, froze
     assert np.diff(frozen) == KEPT[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_soaked(CSV_UNITS, range(0, len(CSV_UNITS), 3)))
 def test_with_equal_answers_neighbours_in_csv_give_the_same_bytes(office: Office, frozen: list[int], name: str) -> None:
     first, second = both(office, (CSV_OTHERS, CSV_OTHERS + CSV_UNITS[name][1]))

@@ -32,6 +32,7 @@ def test_another_length_under_the_same_name_is_refused_and_spends_nothing(office
     office.released("--period", "2026-02-01")
 
 
+@pytest.mark.slow
 def test_a_charged_period_is_finished_whatever_became_of_the_spec_since(office: Office) -> None:
     office.opened().write_records(RECORDS)
     office.write_spec(period="month", **SERIES)

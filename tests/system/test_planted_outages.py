@@ -181,6 +181,7 @@ def run_in_dagster(
     return run, failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OUTAGES)
 def test_a_command_says_what_is_wrong_or_the_guide_names_it(fed: Office, name: str) -> None:
     outage = OUTAGES[name]
@@ -200,6 +201,7 @@ def test_a_command_says_what_is_wrong_or_the_guide_names_it(fed: Office, name: s
 SOME = ("late", "half a file", "a renamed code", "a missing column", "a wrong time zone")  # one of each kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_soaked(OUTAGES, [list(OUTAGES).index(name) for name in SOME]))
 def test_dagster_says_what_is_wrong_or_the_guide_names_it(fed: Office, instance: dg.DagsterInstance, name: str) -> None:
     outage = OUTAGES[name]
@@ -213,6 +215,7 @@ def test_dagster_says_what_is_wrong_or_the_guide_names_it(fed: Office, instance:
         assert run.success and not failed
 
 
+@pytest.mark.slow
 def test_a_week_as_usual_rings_nowhere(fed: Office, instance: dg.DagsterInstance) -> None:
     plant(fed, text(rows(THIS)))
     run, failed = run_in_dagster(fed, instance)
@@ -229,6 +232,7 @@ def test_what_no_published_cell_shows_is_named_with_what_guards_against_it() -> 
         assert [name for name, words in undetectable.items() if words not in told] == []
 
 
+@pytest.mark.slow
 def test_a_schedule_that_died_is_told_by_what_is_due_and_by_the_next_run(
     fed: Office, instance: dg.DagsterInstance
 ) -> None:

@@ -56,6 +56,7 @@ def cells_of(office: Office, week: str) -> CellsAboveZero:
     return cells_above_zero([office.published(period=week)])
 
 
+@pytest.mark.slow
 def test_a_week_without_records_begins_with_that_on_card_and_command(office: Office) -> None:
     usual = office.released("--period", WEEKS[0])
     assert "holds 0" not in usual.out
@@ -69,6 +70,7 @@ def test_a_week_without_records_begins_with_that_on_card_and_command(office: Off
     assert "may be missing" not in (office.published(period=WEEKS[0]) / "card.html").read_text()
 
 
+@pytest.mark.slow
 def test_cells_of_a_week_without_records_tell_no_more_than_chance_makes(office: Office) -> None:
     for week in WEEKS[:2]:
         office.released("--period", week)
@@ -77,6 +79,7 @@ def test_cells_of_a_week_without_records_tell_no_more_than_chance_makes(office: 
     assert not found.tell and found.cells == 21 and 0.4 < found.by_chance < 0.6
 
 
+@pytest.mark.slow
 def test_one_cell_far_above_zero_or_many_a_little_tell_something(office: Office) -> None:
     office.released("--period", WEEKS[1])
     folder = office.published(period=WEEKS[1])
@@ -109,6 +112,7 @@ def test_noise_alone_is_taken_for_records_in_at_most_one_of_a_thousand(office: O
         assert (above >= number).mean() <= 1e-3
 
 
+@pytest.mark.slow
 def test_an_axis_that_is_nearly_all_other_is_told_with_what_to_do(office: Office) -> None:
     told = {
         WEEKS[0]: USUAL,
@@ -166,6 +170,7 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(begun: 
     assert begun.run("ledger", "show", "health", "--json").json[0]["spent"] == spent
 
 
+@pytest.mark.slow
 def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_acts(office: Office) -> None:
     def seen() -> tuple[str, str]:
         (found,) = [one for one in office.run("doctor", "--json").json["checks"] if one["check"] == "doubtful"]
@@ -182,6 +187,7 @@ def test_the_doctor_says_which_published_periods_may_be_wrong_until_somebody_act
     assert seen()[0] == "ok"
 
 
+@pytest.mark.slow
 def test_an_edit_of_the_spec_is_no_approval_of_a_period_that_was_held_in_doubt(begun: Office) -> None:
     begun.released("--period", WEEKS[1])
     begun.write_attributes_alone(**WEEKLY, publish="automatic")
@@ -196,12 +202,14 @@ def test_an_edit_of_the_spec_is_no_approval_of_a_period_that_was_held_in_doubt(b
     assert begun.released("--period", WEEKS[1], "--json").json["replayed"]
 
 
+@pytest.mark.slow
 def test_a_plausible_period_goes_out_by_itself_and_its_card_says_the_rule(begun: Office) -> None:
     assert "waits for a person" in (begun.published(period=WEEKS[0]) / "card.html").read_text()
     late = begun.run("publish", begun.folder / "spec.yaml", "--period", WEEKS[0], "--approved-by", "Ada")
     assert late.code == 1 and "published before" in late.err
 
 
+@pytest.mark.slow
 def test_a_period_in_doubt_can_be_rejected_and_stays_charged(office: Office) -> None:
     office.write_spec(**WEEKLY, publish="if_plausible")
     office.released("--period", WEEKS[1])
@@ -217,6 +225,7 @@ def test_the_rule_is_off_by_default_and_changes_no_digest(office: Office) -> Non
     assert (before.publish, after.publish) == ("automatic", "if_plausible") and before.digest == after.digest
 
 
+@pytest.mark.slow
 def test_under_dagster_a_period_in_doubt_fails_its_run_and_names_the_way_out(office: Office) -> None:
     assert check_of(office, WEEKS[0], publish="if_plausible")[0]
     with dg.DagsterInstance.ephemeral() as instance:

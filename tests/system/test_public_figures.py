@@ -40,6 +40,7 @@ def spec_of(folder: Path, figures: str, **tables: Any) -> ReleaseSpec:
     )
 
 
+@pytest.mark.slow
 def test_public_figures_hold_exactly_in_whole_tables_alone(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(office.folder)
     office.opened()

@@ -149,6 +149,7 @@ def test_queries_outside_of_a_grid_are_refused(queries: list[tuple[int, int, int
         build("workload", {"workload": "file", "queries": "codes/queries.csv"})
 
 
+@pytest.mark.slow
 def test_a_release_charges_for_its_queries_and_tells_them(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(office.folder)
     office.opened()

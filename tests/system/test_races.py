@@ -123,6 +123,7 @@ def overtaken(project: Project, at: str, reason: str, by: str) -> tuple[Release,
     return project.release(reason=reason, progress=progress), faster[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", mostly_soaked(STEPS, [1, 3]))
 @pytest.mark.parametrize("reason", ["", "late records"])
 def test_a_call_overtaken_at_any_step_gives_what_the_faster_one_gave(tmp_path: Path, step: str, reason: str) -> None:
@@ -142,6 +143,7 @@ def test_a_finish_overtaken_while_it_reads_gives_what_the_faster_one_gave(make: 
     assert_nothing_left(project, 1)
 
 
+@pytest.mark.slow
 def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +159,7 @@ def test_what_is_published_while_the_ledger_is_opened_does_not_make_it_look_old(
     assert_nothing_left(project, 2)
 
 
+@pytest.mark.slow
 def test_a_revision_overtaken_by_another_spends_nothing_until_asked_again(make: Make) -> None:
     project = make()
     project.release()

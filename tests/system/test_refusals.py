@@ -43,6 +43,7 @@ def test_a_field_that_cannot_be_is_refused(office: Office, field: str, value: ob
     refuses_spec(office, f"attributes.{field}", says, **{field: value})
 
 
+@pytest.mark.slow
 def test_words_about_the_publisher_are_checked_before_a_charge(office: Office) -> None:
     wrong = {
         '{"licence": "CC0"}': "there is no field 'licence'; the fields are",
@@ -123,6 +124,7 @@ def test_a_period_that_is_none_is_refused(office: Office, period: str) -> None:
     check_changes_nothing(office, lambda: office.release("--period", period), "its only period is 'all'")
 
 
+@pytest.mark.slow
 def test_files_that_are_missing_or_cut_off_are_refused(office: Office) -> None:
     office.opened()
     source = office.folder / "data" / "admissions.parquet"
@@ -165,6 +167,7 @@ def test_columns_that_are_missing_or_of_a_wrong_type_are_refused(
     check_changes_nothing(office, office.release, says)
 
 
+@pytest.mark.slow
 def test_categories_that_look_like_sql_or_mathematics_are_data(office: Office) -> None:
     values = ["select", "drop table wards", "O'Brien", "<=50K", "100 %_", "a;--", "$files", "{columns}", "NULL"]
     office.opened().write_spec(axes=[{**ward(*values), "other": True}], epsilon=5)
@@ -183,6 +186,7 @@ def test_an_address_is_no_folder_for_a_store(office: Office, address: str) -> No
     assert not any("bucket" in path.name or ":" in path.name for path in office.folder.rglob("*"))
 
 
+@pytest.mark.slow
 def test_the_installed_command_refuses_and_releases_as_the_one_in_this_process_does(office: Office) -> None:
     command = Path(sys.executable).with_name("dphist")
     office.opened().write_spec(epsilon=0)
@@ -195,6 +199,7 @@ def test_the_installed_command_refuses_and_releases_as_the_one_in_this_process_d
     assert len(office.entries()) == 5
 
 
+@pytest.mark.slow
 def test_two_releases_that_share_the_name_of_a_view_are_refused_unspent(office: Office) -> None:
     office.opened().released()
     office.write_spec(release="wards_all")

@@ -41,6 +41,7 @@ def test_no_account_is_opened_that_no_spec_can_name(office: Office, name: str) -
     check_changes_nothing(office, lambda: office.run("ledger", "open", name, *OPEN_HEALTH[2:]), "ACCOUNT")
 
 
+@pytest.mark.slow
 def test_a_changed_spec_for_a_released_period_is_refused(office: Office) -> None:
     office.opened().released()
     office.write_spec(epsilon=1)
@@ -73,6 +74,7 @@ def damaged(ledger: Path) -> None:
     ledger.write_bytes(b"no database" * 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
@@ -92,6 +94,7 @@ def test_a_ledger_that_cannot_be_trusted_is_refused(office: Office, harm: Callab
     check_changes_nothing(office, office.release, str(ledger), says)
 
 
+@pytest.mark.slow
 def test_two_stores_cannot_spend_one_account(office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     office.opened()
     other = Office(tmp_path / "other").folder / "store"

@@ -57,6 +57,7 @@ def spent(office: Office) -> str:
     return run(office, "ledger", "show", "health", "--json").json[0]["spent"]
 
 
+@pytest.mark.slow
 def test_what_is_rejected_waits_no_more_and_stays_spent(office):
     done = run(office, *REJECT, "--json").json
     assert done == {"release": "wards", "period": "all", "revision": 1, "reason": "wrong ward codes"}
@@ -84,6 +85,7 @@ def test_a_rejection_needs_no_spec(office):
     run(office, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_a_revision_takes_the_place_of_what_was_rejected(office):
     run(office, *REJECT)
     revise = ("release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
@@ -94,6 +96,7 @@ def test_a_revision_takes_the_place_of_what_was_rejected(office):
     run(office, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_of_two_that_wait_one_is_rejected_by_its_number(office):
     run(office, "release", office.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
     assert "that wait: --revision 1; --revision 2." in refusal(office, *REJECT)
@@ -117,6 +120,7 @@ def test_what_cannot_be_rejected_is_refused_with_nothing_changed(office, words, 
     assert (office.entries(), drawn(office)) == before
 
 
+@pytest.mark.slow
 def test_what_is_published_is_withdrawn_and_what_waits_is_rejected(office):
     assert "`dphist reject`" in refusal(office, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     run(office, *approve(office))
@@ -124,6 +128,7 @@ def test_what_is_published_is_withdrawn_and_what_waits_is_rejected(office):
     assert drawn(office) and office.published().exists()
 
 
+@pytest.mark.slow
 def test_a_rejection_killed_before_it_deleted_is_finished_by_the_next_command(office, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
@@ -147,6 +152,7 @@ def test_what_a_killed_approval_staged_goes_with_the_rest(office):
     assert not drawn(office)
 
 
+@pytest.mark.slow
 def test_what_is_rejected_while_it_is_published_is_not_published(office, monkeypatch):
     write = publisher.write_release
 
@@ -160,6 +166,7 @@ def test_what_is_rejected_while_it_is_published_is_not_published(office, monkeyp
     run(office, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_what_is_published_while_it_is_rejected_stays_published(office, monkeypatch):
     note = approvals.Ledger.note
 
@@ -212,6 +219,7 @@ def test_a_ledger_put_back_to_before_a_rejection_is_noticed_and_draws_nothing(of
     assert not drawn(office)
 
 
+@pytest.mark.slow
 def test_a_ledger_put_back_to_before_a_rejection_is_adopted_and_the_store_opens(office):
     before = (office.store / "ledger.sqlite").read_bytes()
     run(office, *REJECT)
@@ -238,6 +246,7 @@ def test_a_rejection_that_was_cut_short_is_finished_by_the_next_command(office, 
     assert not drawn(office) and (office.store / "confidential/rejected/wards/all/1.json").is_file()
 
 
+@pytest.mark.slow
 def test_what_is_published_is_not_rejected_though_the_ledger_forgot_that(office):
     charged = (office.store / "ledger.sqlite").read_bytes()
     run(office, *approve(office))
@@ -250,6 +259,7 @@ def test_what_is_published_is_not_rejected_though_the_ledger_forgot_that(office)
     run(office, "ledger", "verify")
 
 
+@pytest.mark.slow
 def test_a_rejected_revision_does_not_stand_in_the_way_of_what_was_published(office):
     run(office, *approve(office))
     shown = {path: path.read_bytes() for path in office.store.glob("public/wards/**/*.parquet")}

@@ -80,6 +80,7 @@ def test_a_replay_gives_the_same_bytes_spends_nothing_and_reads_no_record(releas
     assert charges(released) == [1] and released.spent() == EPSILON
 
 
+@pytest.mark.slow
 def test_deleted_files_are_rebuilt_from_the_journal_without_charge_or_record(released: Project) -> None:
     before = released.files()
     released.forget("public")
@@ -135,6 +136,7 @@ def test_altered_files_are_refused_and_made_anew_once_they_are_moved_away(releas
     assert released.files("public") == good
 
 
+@pytest.mark.slow
 def test_verify_reads_every_published_file_against_the_ledger(released: Project) -> None:
     store = Store.open(released.root)
     entries = len(released.ledger().entries())
@@ -163,6 +165,7 @@ def test_an_audit_that_cannot_be_read_is_refused_with_what_to_do(released: Proje
         released.release()
 
 
+@pytest.mark.slow
 def test_a_journal_of_another_charge_is_refused(project: Project) -> None:
     for week in WEEKS[:2]:
         project.release(week)
@@ -182,6 +185,7 @@ def test_a_damaged_journal_is_refused(released: Project) -> None:
         released.release()
 
 
+@pytest.mark.slow
 def test_a_changed_spec_is_refused_and_charged_as_a_revision_when_a_reason_is_given(project: Project) -> None:
     first = project.release()
     project.write_spec(max_rows_per_unit=1)
@@ -194,6 +198,7 @@ def test_a_changed_spec_is_refused_and_charged_as_a_revision_when_a_reason_is_gi
     assert charges(project) == [1, 2] and project.spent() == 2 * EPSILON
 
 
+@pytest.mark.slow
 def test_a_reason_makes_a_revision_once_and_gives_it_back_ever_after(project: Project) -> None:
     with refused(project, "nothing_to_revise", "Leave out --revise"):
         project.release(reason=REASON)
@@ -203,6 +208,7 @@ def test_a_reason_makes_a_revision_once_and_gives_it_back_ever_after(project: Pr
     assert charges(project) == [1, 2, 3] and project.spent() == 3 * EPSILON
 
 
+@pytest.mark.slow
 def test_the_same_reason_for_a_changed_spec_makes_another_revision(project: Project) -> None:
     project.release()
     for rows, revision in ((1, 2), (3, 3), (1, 2)):
@@ -211,6 +217,7 @@ def test_the_same_reason_for_a_changed_spec_makes_another_revision(project: Proj
     assert charges(project) == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_titles_owners_schedules_and_delays_are_edited_for_nothing(released: Project) -> None:
     before = released.files()
     released.write_spec(title="Admissions", owners=["team:statistics"], schedule="0 6 * * MON", release_delay_days=7)
@@ -219,6 +226,7 @@ def test_titles_owners_schedules_and_delays_are_edited_for_nothing(released: Pro
     assert charges(released) == [1] and released.spent() == EPSILON
 
 
+@pytest.mark.slow
 def test_a_ledger_restored_from_an_older_backup_is_refused(project: Project) -> None:
     project.release(WEEKS[1])
     ledger = project.root / "ledger.sqlite"
@@ -237,6 +245,7 @@ def test_a_missing_ledger_is_refused_and_none_is_made(released: Project) -> None
             released.release(week)
 
 
+@pytest.mark.slow
 def test_a_ledger_that_cannot_be_written_is_refused(released: Project) -> None:
     (released.root / "ledger.sqlite").chmod(0o444)
     for week in WEEKS[:2]:
@@ -254,6 +263,7 @@ def test_a_ledger_edited_by_hand_is_refused(released: Project) -> None:
         released.release()
 
 
+@pytest.mark.slow
 def test_the_ledger_of_another_store_is_refused(released: Project, tmp_path: Path) -> None:
     other = Project.make(tmp_path / "other")
     shutil.copy(other.root / "ledger.sqlite", released.root / "ledger.sqlite")
@@ -261,6 +271,7 @@ def test_the_ledger_of_another_store_is_refused(released: Project, tmp_path: Pat
         released.release()
 
 
+@pytest.mark.slow
 def test_a_second_store_on_one_ledger_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPHIST_LEDGER", f"sqlite:///{tmp_path / 'shared.sqlite'}")
     project = Project.make(tmp_path / "project")

@@ -60,6 +60,7 @@ def kept(office: Office, monkeypatch: pytest.MonkeyPatch) -> Kept:
     return made
 
 
+@pytest.mark.slow
 def test_an_older_store_goes_on_with_the_ledger_that_was_not_lost(kept: Kept) -> None:
     kept.restore("store")
     office = kept.office
@@ -86,6 +87,7 @@ def test_an_older_ledger_is_refused_until_an_operator_adopts_it(kept: Kept, lost
     assert office.run("ledger", "show", "health", "--json").json[0]["spent"] == "3/2"
 
 
+@pytest.mark.slow
 def test_an_older_witness_learns_later_charges_from_the_ledger(kept: Kept) -> None:
     kept.restore("witness")
     kept.office.released("--period", WEEKS[2])
@@ -94,6 +96,7 @@ def test_an_older_witness_learns_later_charges_from_the_ledger(kept: Kept) -> No
     assert kept.state("witness") == "fault", "it knows again what the older ledger lacks"
 
 
+@pytest.mark.slow
 def test_a_store_without_any_witness_needs_a_word_about_what_was_spent(kept: Kept) -> None:
     kept.lose("witness")
     office = kept.office
@@ -104,6 +107,7 @@ def test_a_store_without_any_witness_needs_a_word_about_what_was_spent(kept: Kep
     office.released("--period", WEEKS[2])
 
 
+@pytest.mark.slow
 def test_of_ledger_and_witness_of_one_night_only_what_was_published_tells(kept: Kept) -> None:
     kept.restore("ledger", "witness")
     assert kept.state("ledger") == "fault", "an audit in the public folder names an entry that is missing"

@@ -97,6 +97,7 @@ def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, m
     assert charges(project) == [1]
 
 
+@pytest.mark.slow
 def test_a_replay_from_the_journal_gives_the_same_quality_table(project: Project) -> None:
     first = (project.release().path / "quality.parquet").read_bytes()
     project.forget("public")
@@ -105,6 +106,7 @@ def test_a_replay_from_the_journal_gives_the_same_quality_table(project: Project
     assert charges(project) == [1]
 
 
+@pytest.mark.slow
 def test_an_altered_or_missing_quality_table_is_noticed(project: Project) -> None:
     table = project.release().path / "quality.parquet"
     content = table.read_bytes()

@@ -12,6 +12,7 @@ from dphist_pipeline.ledger.signing import Operator, key_path
 RAISE = ("ledger", "raise", "health", "--total")
 
 
+@pytest.mark.slow
 def test_an_operator_decides_with_a_new_key_and_the_old_one_is_refused(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def with_files(office: Office, files: dict[str, bytes], **changes: Any) -> Offic
     return office
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -142,6 +143,7 @@ WAYS: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", mostly_soaked(WAYS, [0, 2]))
 def test_dagster_releases_what_the_command_line_does_and_replays_it(office: Office, way: str) -> None:
     files, changes = WAYS[way]
@@ -153,6 +155,7 @@ def test_dagster_releases_what_the_command_line_does_and_replays_it(office: Offi
     assert charges(office) == 1 and public_files(office) == before
 
 
+@pytest.mark.slow
 def test_an_account_of_several_columns_pays_for_their_releases(office: Office) -> None:
     with_files(office, {"data/a.csv": HEADER + ROWS}, **CSV, privacy_unit=["ward", "patient"], account="wards")
     words = [word.replace("health", "wards") for word in OPEN_HEALTH]

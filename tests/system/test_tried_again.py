@@ -116,6 +116,7 @@ def test_a_refusal_exits_with_1_and_has_a_code(office: Office) -> None:
     assert (wrong.code, wrong.json["error"]["code"]) == (2, "usage")
 
 
+@pytest.mark.slow
 def test_a_step_tries_a_lost_connection_again_and_a_refusal_never(
     office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def _raise(error: DphistError) -> None:
     raise error
 
 
+@pytest.mark.slow
 def test_a_failed_copy_is_a_failed_check_of_a_release_that_is_there(
     office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

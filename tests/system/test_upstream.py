@@ -25,6 +25,7 @@ def office_with(office: Office, *months: str, **changes: Any) -> Office:
     return office
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_named_and_nothing_is_spent(office: Office) -> None:
     office_with(office, "2026-01", "2026-03")
     before = office.state()
@@ -36,6 +37,7 @@ def test_a_missing_file_is_named_and_nothing_is_spent(office: Office) -> None:
     assert charges(office) == 1
 
 
+@pytest.mark.slow
 def test_with_no_requirement_what_is_there_is_counted_but_never_nothing(office: Office) -> None:
     office_with(office, require="none")
     refused = office.release("--period", QUARTER)
@@ -44,6 +46,7 @@ def test_with_no_requirement_what_is_there_is_counted_but_never_nothing(office: 
     office.released("--period", QUARTER)
 
 
+@pytest.mark.slow
 def test_a_published_period_replays_without_its_files_and_so_does_a_charged_one(office: Office) -> None:
     office_with(office, *MONTHS).released("--period", QUARTER)
     for month in MONTHS:
@@ -51,6 +54,7 @@ def test_a_published_period_replays_without_its_files_and_so_does_a_charged_one(
     assert office.released("--period", QUARTER, "--json").json["replayed"] is True
 
 
+@pytest.mark.slow
 def test_files_of_other_periods_are_not_read(office: Office) -> None:
     office_with(office, *MONTHS)
     (office.folder / "data/2025-12.parquet").write_bytes(b"no Parquet file")
@@ -66,6 +70,7 @@ def test_check_names_what_the_latest_period_still_needs(office: Office) -> None:
 UPSTREAM = {"source": "data/admissions.parquet", "deps": ["raw/visits"]}
 
 
+@pytest.mark.slow
 def test_a_plain_run_that_requires_partitions_needs_a_reason_which_the_audit_keeps(office: Office) -> None:
     office.opened().write_spec(**UPSTREAM)
     before = office.state()
@@ -87,6 +92,7 @@ def test_files_that_placeholders_name_stand_for_partitions_in_a_plain_run(office
     assert "upstream_checked" not in audit(office, period=QUARTER)
 
 
+@pytest.mark.slow
 def test_a_charge_that_was_vouched_for_is_finished_without_the_word(office: Office, monkeypatch: Any) -> None:
     from dphist_pipeline.releasing import publisher
 

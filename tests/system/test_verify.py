@@ -37,6 +37,7 @@ def verify(office: Office, *words: str) -> tuple[int, str]:
     return done.code, " ".join((done.out + done.err).split())
 
 
+@pytest.mark.slow
 def test_a_ledger_that_lost_its_last_publication_is_found_and_mended_for_nothing(office: Office) -> None:
     office.opened().released()
     before = office.entries()
@@ -52,6 +53,7 @@ def test_a_ledger_that_lost_its_last_publication_is_found_and_mended_for_nothing
     all_well(examined(office))
 
 
+@pytest.mark.slow
 def test_a_release_under_way_is_not_taken_for_a_cut_ledger(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.opened()
     seen = []
@@ -75,6 +77,7 @@ def test_a_release_under_way_is_not_taken_for_a_cut_ledger(office: Office, monke
     assert code == 0 and "1 publication is whole" in said and seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["gone", "of another store"])
 def test_a_missing_witness_is_told_after_all_else_was_checked(office: Office, what: str, tmp_path: Path) -> None:
     office.with_release()
@@ -93,6 +96,7 @@ def test_a_missing_witness_is_told_after_all_else_was_checked(office: Office, wh
     assert verify(office)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_witness_that_saw_another_charge_is_told(office: Office) -> None:
     office.opened()
     shutil.copy(office.store / "ledger.sqlite", office.folder / "backup")

@@ -67,6 +67,7 @@ def adopt(office: Office) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renews", RENEWING)
 def test_after_an_adoption_a_charge_dated_ahead_counts_now_and_releases_go_on(
     office: Office, clock: Clock, renews: str
@@ -97,6 +98,7 @@ def test_after_an_adoption_a_charge_dated_ahead_counts_now_and_releases_go_on(
     assert left(office, "spent") == {"yearly": "1", "never": "0"}[renews]
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_a_day_behind_the_ledger_goes_on_in_the_later_year(
     office: Office, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def entries(office: Office) -> int:
         return len(Store.open(office.store).ledger().entries())
 
 
+@pytest.mark.slow
 def test_a_clock_before_its_time_enters_nothing_and_the_same_command_works_later(office: Office, clock: Clock) -> None:
     before = entries(office)
     clock("2020-06-30T12:00:00Z")
@@ -158,6 +161,7 @@ def test_a_doctor_knows_the_year_of_build_and_a_clock_far_ahead(
 WEEKLY = {"period": "week", "period_column": "day", "source": "data/days.parquet", "axes": [WARD]}
 
 
+@pytest.mark.slow
 def test_a_clock_a_year_ahead_releases_no_week_until_an_operator_says_it_is_right(
     office: Office, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +206,7 @@ def test_a_clock_a_year_ahead_releases_no_week_until_an_operator_says_it_is_righ
     assert office.run("ledger", "verify", "--store", office.store).code == 0
 
 
+@pytest.mark.slow
 def test_an_adoption_forgets_what_an_operator_said_of_a_clock_that_was_wrong(
     office: Office, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

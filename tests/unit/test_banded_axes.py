@@ -37,6 +37,7 @@ def declared(**more: Any) -> ReleaseSpec:
     return ReleaseSpec.from_attributes({**VALID, "axes": [{**AGE, **more}]}, Path())
 
 
+@pytest.mark.slow
 def test_texts_are_counted_in_the_order_of_their_ends() -> None:
     texts = ["[60-70)", "[70-80)", "[70-80)", "80 and over", "under 60", "Under 60", "65", "", None]
     assert counts(texts) == [1, 1, 2, 1, 4]
@@ -147,6 +148,7 @@ def test_check_remarks_on_numbers_that_may_not_be_ends(odd: dict[str, Any]) -> N
     assert "are not the ends that `bands` and `stop` give" in remark and "'[0-20)'" not in remark
 
 
+@pytest.mark.slow
 def test_questions_name_numbers_of_bands(office: Office) -> None:
     """The command line, Python and SQL ask as for bins of numbers."""
     office.opened()

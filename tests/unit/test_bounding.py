@@ -81,12 +81,14 @@ def plainly_counted(rows: Rows, max_rows: int) -> np.ndarray:
     return counts
 
 
+@pytest.mark.slow
 @examples(60)
 @given(rows=tables, max_rows=bounds)
 def test_keeps_the_rows_that_a_plain_reading_of_the_order_keeps(rows: Rows, max_rows: int):
     assert counted(rows, max_rows).tolist() == plainly_counted(rows, max_rows).tolist()
 
 
+@pytest.mark.slow
 @examples(25)
 @given(rows=tables, max_rows=bounds, shuffle=st.randoms(use_true_random=False))
 def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_rows: int, shuffle: random.Random):
@@ -96,6 +98,7 @@ def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_ro
     assert counted(shuffled, max_rows).tolist() == sum(alone, np.zeros(CELLS, dtype=np.int64)).tolist()
 
 
+@pytest.mark.slow
 @examples(25)
 @given(rows=tables, max_rows=bounds)
 def test_keeps_exactly_the_smaller_of_a_units_rows_and_the_bound(rows: Rows, max_rows: int):
@@ -114,6 +117,7 @@ def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, chang
         assert np.abs(cube - counted(substituted, max_rows)).sum() <= 2 * max_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "units", mostly_soaked([range(500), [f"person {number}" for number in range(500)]], [1]), ids=["whole", "text"]
 )
@@ -127,6 +131,7 @@ def test_many_batches_keep_the_same_rows_as_one(units: Sequence[Unit], monkeypat
         assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == [cube.tolist() for cube in whole]
 
 
+@pytest.mark.slow
 def test_another_key_keeps_other_rows():
     rows = [(unit, code) for unit in range(300) for code in range(CELLS)]
     cubes = {tuple(counted(rows, 2, secrets.token_bytes(KEY_BYTES))) for _ in range(5)}
@@ -138,6 +143,7 @@ def test_text_and_whole_numbers_that_read_the_same_keep_the_same_rows():
     assert counted(rows, 2).tolist() == counted([(str(unit), code) for unit, code in rows], 2).tolist()
 
 
+@pytest.mark.slow
 def test_a_unit_with_a_million_rows_keeps_no_more_than_others():
     rows = pl.DataFrame({"unit": ["hot"] * 10**6 + ["cold"] * 2}).with_columns(
         code=(pl.int_range(pl.len()) % CELLS).cast(pl.Int32)
@@ -186,6 +192,7 @@ def chance_of(patterns: Counter[tuple[int, ...]]) -> float:
     return float(stats.chisquare([patterns[kept] for kept in expected], list(expected.values())).pvalue)
 
 
+@pytest.mark.slow
 def test_keeps_rows_in_proportion_to_the_units_rows_in_each_cell():
     assert chance_of(kept_patterns()) > NEVER
 
@@ -213,6 +220,7 @@ def test_a_memory_limit_that_cannot_be_read_is_refused_with_what_to_write(memory
         counted([("a", 1)], 1)
 
 
+@pytest.mark.slow
 def test_an_operators_memory_limit_changes_nothing_but_memory(monkeypatch: pytest.MonkeyPatch):
     rows = [(unit % 700, unit % CELLS) for unit in range(3000)]
     whole = counted(rows, 2)
@@ -221,6 +229,7 @@ def test_an_operators_memory_limit_changes_nothing_but_memory(monkeypatch: pytes
     assert counted(rows, 2).tolist() == whole.tolist()
 
 
+@pytest.mark.slow
 def test_rows_of_one_unit_that_lie_in_several_batches_are_ordered_as_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bounding, "CHUNK_ROWS", 512)
     rows = [("a" * 60, code % 2) for code in range(3_750)] + [("b", 5)] * 3

@@ -154,6 +154,7 @@ def test_ends_that_are_one_apart_do_not_agree(monkeypatch: pytest.MonkeyPatch) -
     assert apart.count(1) > 10
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.fractions(0, 2000, max_denominator=10**8), st.integers(1, 700))
 def test_an_enclosure_of_exp_encloses_it_and_is_narrow(exponent: Fraction, precision: int) -> None:
@@ -263,6 +264,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_a_word_on_a_threshold_is_refined_both_ways(monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
     table = noise._table(law)
@@ -282,6 +284,7 @@ def test_a_word_on_a_threshold_is_refined_both_ways(monkeypatch: pytest.MonkeyPa
             assert table.refine(threshold, 0) == magnitude(law, [threshold, exact, deeper + beside])
 
 
+@pytest.mark.slow
 @examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(LAWS), st.data())
 def test_draws_agree_with_exact_comparisons(monkeypatch: pytest.MonkeyPatch, law: Law, data: st.DataObject) -> None:
@@ -294,6 +297,7 @@ def test_draws_agree_with_exact_comparisons(monkeypatch: pytest.MonkeyPatch, law
     assert table.magnitudes(np.array([prefix], dtype=np.uint64)).tolist() == [expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [*LAWS, Law("laplace_magnitude", Fraction(1, 4096))], ids=str)
 def test_a_word_of_zero_walks_the_tail(monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
     table = noise._table(law)

@@ -79,6 +79,7 @@ def winning_law(scores: np.ndarray, scale: Fraction) -> np.ndarray:
     return law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("constant", "sensitivity"), [(1, 1), (2, 1), (1, 3)])
 def test_winners_follow_the_law_of_report_noisy_max_with_geometric_noise(constant: int, sensitivity: int) -> None:
     runs = 40_000

@@ -109,6 +109,7 @@ def test_a_bare_command_shows_its_help(office: Office, group: list[str]) -> None
     assert (bare.code, bare.out.strip(), bare.err) == (USAGE, asked.out.strip(), "")
 
 
+@pytest.mark.slow
 def test_json_is_what_scripts_rely_on(office: Office) -> None:
     made = office.run("init", "--json").json
     assert set(made) == {"store", "id", "ledger"} and made["store"] == str(office.store)
@@ -141,11 +142,13 @@ def test_json_is_what_scripts_rely_on(office: Office) -> None:
     assert office.run("mechanisms", "geometric", "--json").json == {"geometric": alone}
 
 
+@pytest.mark.slow
 def test_with_json_nothing_else_is_said(office: Office) -> None:
     released = office.opened().released("--json")
     assert (released.err, released.json["release"]) == ("", "wards")
 
 
+@pytest.mark.slow
 def test_progress_goes_to_standard_error_and_the_outcome_to_standard_output(office: Office) -> None:
     first, again = office.opened().released(), office.released()
     steps = ["reading", "bounding", "charging", "releasing", "publishing", "updating"]
@@ -154,6 +157,7 @@ def test_progress_goes_to_standard_error_and_the_outcome_to_standard_output(offi
     assert (again.err, "Already published" in again.out, "nothing now" in again.out) == ("", True, True)
 
 
+@pytest.mark.slow
 def test_what_was_published_can_be_asked_as_it_says(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.opened()
     monkeypatch.chdir(office.folder)
@@ -173,12 +177,14 @@ def test_what_was_published_can_be_asked_as_it_says(office: Office, monkeypatch:
     assert office.run(*asked.split()[3:]).code == 0
 
 
+@pytest.mark.slow
 def test_an_answer_counts_in_the_words_of_the_publication(office: Office) -> None:
     office.opened().write_spec(counted="call-outs [red]")
     office.released()
     assert " call-outs [red], estimated over " in office.run("answer", "wards").out
 
 
+@pytest.mark.slow
 def test_the_period_that_was_published_is_the_one_to_ask(office: Office) -> None:
     office.opened().write_records({**RECORDS, "day": ["2026-01-05"] * 4})
     office.write_spec(period="week", period_column="day")
@@ -186,6 +192,7 @@ def test_the_period_that_was_published_is_the_one_to_ask(office: Office) -> None
     assert "dphist answer wards --period 2026-01-05" in asked
 
 
+@pytest.mark.slow
 def test_paths_and_names_are_never_cut_or_wrapped(office: Office) -> None:
     office.opened().write_spec(release=LONG_NAME)
     path = office.published(LONG_NAME)
@@ -195,6 +202,7 @@ def test_paths_and_names_are_never_cut_or_wrapped(office: Office) -> None:
     assert "…" not in shown and "wards_" in shown and shown.count("x") >= LONG_NAME.count("x")
 
 
+@pytest.mark.slow
 def test_a_reason_is_printed_as_it_was_written(office: Office) -> None:
     office.with_release()
     office.released("--revise", "--reason", "[red]late[/] [bold")
@@ -244,6 +252,7 @@ def raises(error: BaseException) -> Any:
     return instead
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_calm_and_exits_130(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher, "write_release", raises(KeyboardInterrupt()))
     ran = office.opened().release()
@@ -276,6 +285,7 @@ def test_where_records_may_be_seen_the_whole_failure_can_be_too(
         office.opened().release()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["mechanisms"], ["check", "spec.yaml"]])
 def test_a_terminal_without_unicode_is_served_too(office: Office, words: list[str]) -> None:
     office.write_spec()
@@ -301,6 +311,7 @@ def test_the_help_of_all_commands_says_what_that_of_each_says(name: str) -> None
     assert " ".join(told.split("\n\n")[0].split()) == HOMES[name].summary
 
 
+@pytest.mark.slow
 def test_the_store_may_stand_before_the_command_and_the_version_is_told(office: Office) -> None:
     office.with_release()
     before = office.run("--store", office.store, "ledger", "show", "--json")

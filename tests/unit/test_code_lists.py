@@ -144,6 +144,7 @@ def test_levels_may_not_take_the_name_of_another_column(tmp_path):
         declared(tmp_path, *axes)
 
 
+@pytest.mark.slow
 def test_fifty_thousand_codes_are_read_in_one_go(tmp_path):
     lines = [f"{number:05d},c{number},s{number // 1000},r" for number in range(50_000)]
     axis = spec(tmp_path, "\n".join(["code,county,state,region", *lines])).domain.axes[0]

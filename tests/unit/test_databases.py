@@ -45,6 +45,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_table_of_a_duckdb_file_is_read(database: bytes):
     files = {"office.duckdb": database}
     assert counted(files, **FILE) == [1, 1, 0, 0, 1]

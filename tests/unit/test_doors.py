@@ -118,6 +118,7 @@ def test_cells_saturate_at_two_to_the_fifty_second(exact: NDArray[np.int64]) -> 
     assert [int(value) for value in cells] == [clipped([int(value)]) for value in exact]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10**12, -(10**12), 450_359_962, -450_359_963, -1])
 def test_ten_million_huge_counts_sum_exactly_or_saturate(count: int) -> None:
     domain = Domain.from_shape((2500, 4000))

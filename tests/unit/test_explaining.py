@@ -37,6 +37,7 @@ def test_the_grid_is_told_axis_by_axis(office):
     assert facts["cells"] == 6 * 3 * 12
 
 
+@pytest.mark.slow
 def test_the_columns_are_those_that_will_be_published(office):
     import pyarrow.parquet as pq
 

@@ -92,6 +92,7 @@ def check(kind: str, uses: tuple[str, ...], layout: Layout, outcome: str = OUTCO
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME_KINDS)
 def test_extremes_of_a_type_fail_nothing_however_its_column_is_used_twice(kind: str) -> None:
     # Every pair with this type in a dictionary and, over all types, other layouts; `make soak` tries all of them.

@@ -62,6 +62,7 @@ def units_with_one_row_in_other(source: np.random.Generator) -> tuple[int, int]:
     return int(kept), int(seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observe", [units_all_in_other, units_with_one_row_in_other])
 def test_what_is_seen_stays_below_the_bound_as_often_as_is_stated(
     observe: Callable[[np.random.Generator], tuple[int, int]], monkeypatch: pytest.MonkeyPatch

@@ -142,6 +142,7 @@ def test_coarse_times_are_read_and_impossible_ones_are_in_no_day(kind: str, unit
     assert by_frame(KINDS[kind](table), AXES[2:], "row", 1) == [0, 1, 0, len(table) - 1]
 
 
+@pytest.mark.slow
 def test_types_that_files_cannot_hold_are_their_text() -> None:
     widest = duckdb.connect().sql("SELECT 340282366920938463463374607431768211455::UHUGEINT AS ward")
     assert by_frame(widest, [{"column": "ward", "values": [str(2**128 - 1)]}], "row", 1) == [1]
@@ -160,6 +161,7 @@ def test_types_that_files_cannot_hold_are_their_text() -> None:
     assert sum(by_frame(pa.table({"person": large, "age": [5] * 3}), AXES[:1], most=1)) == 2
 
 
+@pytest.mark.slow
 def test_one_missing_value_in_a_pandas_column_moves_no_other_row() -> None:
     axis = {"column": "ward", "values": ["1", "2", "true", "0.5", "1000000000000000"], "other": True}
     for values in ([1, 2, 10**15], [True, True, True], [0.5, 1.0, 2.0], ["1", "2", "true"]):

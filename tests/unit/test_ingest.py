@@ -134,6 +134,7 @@ def as_csv(rows: Rows) -> bytes:
     return "\n".join(["person,age,ward", *lines]).encode()
 
 
+@pytest.mark.slow
 @examples(60)
 @given(table=tables, cut=st.integers(0, 40))
 def test_the_cube_is_that_of_a_plain_reading(table: tuple[str, Rows], cut: int):
@@ -143,6 +144,7 @@ def test_the_cube_is_that_of_a_plain_reading(table: tuple[str, Rows], cut: int):
         assert counted(*files).tolist() == plainly_counted(rows)
 
 
+@pytest.mark.slow
 @examples(25)
 @given(table=rows_of("whole"), delimiter=st.sampled_from([",", ";", "\t"]))
 def test_csv_gives_the_same_cube_as_parquet(table: tuple[str, Rows], delimiter: str):
@@ -158,6 +160,7 @@ def kept(rows: Rows, kind: str, max_rows: int, cut: int = 0) -> np.ndarray:
         return counted(*files, max_rows_per_unit=max_rows)
 
 
+@pytest.mark.slow
 @examples(25)
 @given(table=tables, max_rows=st.integers(1, 3), shuffle=st.randoms(use_true_random=False))
 def test_people_neither_merge_nor_split_nor_move_each_other(table: tuple[str, Rows], max_rows: int, shuffle: Any):
@@ -190,6 +193,7 @@ def test_units_that_differ_in_bytes_alone_never_share_a_bound():
     assert one.sum() == two.sum() == 1
 
 
+@pytest.mark.slow
 def test_units_that_cannot_be_told_are_dropped():
     assert counted(people(person=pa.nulls(3, pa.string()))).sum() == 0
     assert counted(people(person=pa.nulls(3))).sum() == 0
@@ -308,6 +312,7 @@ steps = st.one_of(
 )
 
 
+@pytest.mark.slow
 @examples(60)
 @given(week=st.sampled_from(WEEKS), kind=st.sampled_from(KINDS), offsets=st.lists(steps, min_size=1, max_size=12))
 def test_a_week_holds_what_happened_between_its_local_midnights(

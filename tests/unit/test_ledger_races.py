@@ -201,6 +201,7 @@ def step_in_both(ledger: Ledger, model: Model, step: tuple[Any, ...]) -> None:
         assert checked == did(lambda: ledger.charge(request)) == model.charge(name, amount, *key)
 
 
+@pytest.mark.slow
 @examples(40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=15))
 def test_any_sequence_of_steps_does_what_a_simple_model_says(steps: list[tuple[Any, ...]]) -> None:

@@ -86,6 +86,7 @@ def test_a_key_that_is_made_in_an_open_folder_is_not_used_either(tmp_path: Path)
     assert not any(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_every_command_that_decides_refuses_an_open_key(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.opened().released()
     key = office.folder / "keys" / "operator.key"

@@ -148,6 +148,7 @@ def test_one_cell_is_a_picture_too(tmp_path: Path) -> None:
     assert len(bars(drawn(tmp_path, [{"column": "age", "edges": [0, 1]}]))) == 1
 
 
+@pytest.mark.slow
 def test_many_cells_are_summed_to_few_bars(tmp_path: Path) -> None:
     many = {"column": "income", "start": 0, "stop": 100_000, "width": 1}
     picture = drawn(tmp_path, [many])
@@ -156,6 +157,7 @@ def test_many_cells_are_summed_to_few_bars(tmp_path: Path) -> None:
     drawn(tmp_path / "2", [PAIR, {**many, "stop": 50_000}])
 
 
+@pytest.mark.slow
 def test_two_axes_are_colours_and_three_small_pictures(tmp_path: Path) -> None:
     two, three = (drawn(tmp_path / str(len(axes)), axes) for axes in ([AGE, WARD], [AGE, WARD, PAIR]))
     for picture, squares in ((two, 15), (three, 30)):
@@ -177,6 +179,7 @@ def test_edges_keep_their_digits(tmp_path: Path) -> None:
     assert {"1,234,567", "1,234,568–<1,234,570"} <= set(texts(picture))
 
 
+@pytest.mark.slow
 def test_it_is_a_function_of_the_public_files(tmp_path: Path) -> None:
     first = by_hand.publish(tmp_path / "planted_7c1f", by_hand.estimate([AGE, WARD]), [AGE, WARD])
     elsewhere = shutil.copytree(first.path, tmp_path / "elsewhere")

@@ -104,6 +104,7 @@ even_edges = st.builds(
 )
 
 
+@pytest.mark.slow
 @examples(60)
 @given(edges=any_edges | even_edges, ends=flags, values=st.lists(st.floats(width=64) | st.none(), max_size=20))
 def test_every_number_lies_where_numpy_finds_it_among_the_edges(
@@ -114,6 +115,7 @@ def test_every_number_lies_where_numpy_finds_it_among_the_edges(
     assert cells(axis, pa.array(tried, pa.float64())) == numpy_cells(binned(axis), tried)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(edges=even_edges, ends=flags)
 def test_a_guess_put_right_finds_the_same_cells_as_a_search(edges: dict[str, Any], ends: dict[str, Any]):

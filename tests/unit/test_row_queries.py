@@ -343,6 +343,7 @@ def fuzz(connection: duckdb.DuckDBPyConnection, examples: int) -> int:
     return accepted
 
 
+@pytest.mark.slow
 def test_every_accepted_query_gives_the_same_for_a_row_whatever_the_others_are(nasty: duckdb.DuckDBPyConnection):
     assert fuzz(nasty, 100) > 0
 

@@ -97,6 +97,7 @@ def declared(substitute: bool) -> list[int]:
     return [question.sensitivity(Limits(KEPT, SEEN, substitute)) for question in QUESTIONS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("substitute", [False, True], ids=["a unit more", "another unit"])
 def test_one_unit_moves_answers_by_the_declared_sensitivity_and_no_further(substitute: bool) -> None:
     assert furthest(substitute) == declared(substitute)
@@ -116,6 +117,7 @@ def some_tables() -> Iterator[dict[str, tuple[Row, ...]]]:
         }
 
 
+@pytest.mark.slow
 def test_units_add_up_whatever_the_others_hold() -> None:
     for table in some_tables():
         alone = [answers({unit: rows}) for unit, rows in table.items()]
@@ -123,6 +125,7 @@ def test_units_add_up_whatever_the_others_hold() -> None:
             assert together.tolist() == sum(apart).tolist()
 
 
+@pytest.mark.slow
 def test_answers_say_of_rows_what_a_plain_reading_says() -> None:
     for table in some_tables():
         seen = observed(table)
@@ -175,6 +178,7 @@ def any_number_held(plan: CountingPlan, staged: Path, seen: int) -> np.ndarray:
     return np.array([(held == 1).sum(), (held == 2).sum(), held[held > 2].sum()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name", "fault"),
     mostly_soaked(

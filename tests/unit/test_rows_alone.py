@@ -88,6 +88,7 @@ def check_same(kind: str, uses: tuple[str, ...], layout: Layout, **changes: Any)
     return usual is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOME_KINDS)
 def test_forced_on_this_way_stages_the_same_rows(kind: str) -> None:
     first = list(KINDS).index(kind)
@@ -139,6 +140,7 @@ def test_a_dictionary_on_which_duckdb_fails_moves_no_row() -> None:
     assert cube == [0, 60, 0, 0, 0, 0, 0, 0] and tried  # of 2026-01-05, 2026-01-06, …, other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["person", "row"])
 def test_a_row_on_which_duckdb_fails_alone_is_null_in_every_column(unit: str) -> None:
     changes = {"privacy_unit": unit, **({"max_rows_per_unit": 1} if unit == "row" else {})}
@@ -155,6 +157,7 @@ def test_a_row_on_which_duckdb_fails_alone_is_null_in_every_column(unit: str) ->
         assert isinstance(expected, list) and isinstance(found, list) and sum(found) == 60 == sum(expected) - 3
 
 
+@pytest.mark.slow
 def test_many_rows_that_fail_alone_cost_less_than_two_statements_each() -> None:
     rows = 100
     with unguarded() as tried:
@@ -163,6 +166,7 @@ def test_many_rows_that_fail_alone_cost_less_than_two_statements_each() -> None:
     assert rows <= len(tried) < 2 * rows
 
 
+@pytest.mark.slow
 def test_one_row_that_fails_among_many_costs_few_statements() -> None:
     with unguarded() as tried:
         cube = counted(times([IN_PERIOD] * 4000 + [LOWEST + 2] + [IN_PERIOD] * 4000), YEARS, Layout(), copies=1)

@@ -333,6 +333,7 @@ def plain_rows(content: bytes) -> list[tuple[str | None, ...]]:
     return sorted(found, key=str)
 
 
+@pytest.mark.slow
 @examples(120)
 @given(content=st.lists(pieces, max_size=30).map(b"".join))
 def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory: pytest.TempPathFactory):
@@ -340,6 +341,7 @@ def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory
     assert rows(path) == plain_rows(content)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(content=st.lists(pieces, max_size=40).map(b"".join), quote=st.sampled_from(['"', "'"]))
 def test_any_bytes_of_quoted_csv_give_rows_of_texts_that_stand_in_them(

@@ -299,6 +299,7 @@ def test_a_format_without_a_column_is_refused(tmp_path: Path):
 parts = st.one_of(st.none(), st.text(alphabet=["a", "b", ":", "1", "2", "|", "é", "\0", ","], max_size=4))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(units=st.lists(st.tuples(parts, parts, st.one_of(st.none(), st.integers(0, 2))), min_size=1, max_size=12))
 def test_several_unit_columns_never_merge_two_units_and_drop_unclear_rows(units: list[Any]):

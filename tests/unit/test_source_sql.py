@@ -177,6 +177,7 @@ def test_trust_without_a_query_is_refused(tmp_path: Path):
         spec(tmp_path, trusted_sql=True)
 
 
+@pytest.mark.slow
 def test_a_release_by_query_says_in_its_audit_what_the_promise_rests_on(office: Office):
     office.opened()
     (office.folder / "q.sql").write_text("SELECT DISTINCT * FROM source")

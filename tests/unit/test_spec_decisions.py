@@ -139,6 +139,7 @@ def test_without_a_terminal_nobody_is_asked(office: Office, monkeypatch: pytest.
     assert not sys.stdout.isatty() and office.run(*OPEN).code == 1
 
 
+@pytest.mark.slow
 def test_allow_takes_what_is_missing_from_the_spec_and_no_more(office: Office) -> None:
     opened = ["library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "12"]
     assert office.run("ledger", "open", *opened).code == 0
@@ -219,6 +220,7 @@ def test_a_source_of_another_account_is_refused_before_it_is_shown(office: Offic
     assert signed(office, *OPEN, "--also-of", "library").code == 0
 
 
+@pytest.mark.slow
 def test_a_first_release_says_what_changed_in_the_spec_since_it_was_signed(office: Office) -> None:
     """Before the charge, and not after a first one: a revision asks for a reason then."""
     changed = 'changed since an operator signed for it: `axes[0].tidy` was its default and is ["trim"]'
@@ -237,6 +239,7 @@ def test_a_first_release_says_what_changed_in_the_spec_since_it_was_signed(offic
     assert "changed since an operator" not in office.release().err + office.run("check", "spec.yaml").out
 
 
+@pytest.mark.slow
 def test_a_later_signature_takes_the_place_of_an_earlier_one(office: Office) -> None:
     signed(office, *OPEN)
     office.write_attributes_alone(**{**LOANS, "epsilon": "1/4", "csv_quote": ""})
@@ -253,6 +256,7 @@ def test_a_later_signature_takes_the_place_of_an_earlier_one(office: Office) -> 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 @pytest.mark.parametrize("damage", ["gone", "a file", "a folder in its place"])
 def test_a_decision_stands_where_the_store_is_not_the_operators(

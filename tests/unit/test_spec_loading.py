@@ -283,6 +283,7 @@ QUICK = settings(
 )
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     changes=st.dictionaries(WORDS, ANYTHING, max_size=4), dropped=st.sets(st.sampled_from(sorted(VALID)), max_size=2)
@@ -295,6 +296,7 @@ def test_any_attributes_give_a_spec_or_a_refusal(changes: dict[str, object], dro
         str(error).encode()
 
 
+@pytest.mark.slow
 @QUICK
 @given(axis=st.dictionaries(WORDS, ANYTHING, max_size=5) | ANYTHING)
 def test_any_axis_gives_a_spec_or_a_refusal(axis: object) -> None:
@@ -304,6 +306,7 @@ def test_any_axis_gives_a_spec_or_a_refusal(axis: object) -> None:
         str(error).encode()
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     cut=st.integers(0, len(VALID_TEXT)),

@@ -87,6 +87,7 @@ def test_a_text_is_tidied_alike_in_python_and_in_duckdb(steps):
     assert by_duckdb(AWKWARD, steps) == [tidied(text, steps) for text in AWKWARD]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_every_sign_is_tidied_alike_in_python_and_in_duckdb(step):
     signs = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]

@@ -144,6 +144,7 @@ def test_a_loop_does_not_unfold_without_bound() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_names_one_release_of_a_file(office: Office) -> None:
     office.opened().write_attributes(json.dumps({**SPEC, **LOOP, "source": SPEC["source"]}))
     file = office.folder / "spec.yaml"

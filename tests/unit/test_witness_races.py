@@ -153,6 +153,7 @@ def whole_life(witness: Witness) -> None:
     witness.vouch_answer(STORE, "hash-3", "counts", "a")
 
 
+@pytest.mark.slow
 @pytest.mark.many_examples
 def test_a_kill_anywhere_leaves_a_witness_that_the_same_calls_complete(tmp_path: Path) -> None:
     states: list[tuple[int, ...] | None] = []

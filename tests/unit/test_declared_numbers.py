@@ -73,6 +73,12 @@ def test_an_interval_with_months_is_of_no_length(tmp_path: Path):
     assert plain.counted(tmp_path, axis, duckdb.sql(rows), source="frame:rows") == [1, 1, 0, 0, 2]
 
 
+def test_a_length_of_time_at_a_closed_end_belongs_to_the_bin_that_it_ends():
+    axis, ten = {**STAYS, "closed": "right", "unit": "days"}, datetime.timedelta(days=10)
+    stays = table([ten, ten + datetime.timedelta(microseconds=1), 3 * ten], pa.duration("us"))
+    assert counted({"a.parquet": stays}, axes=[axis], **ONE_ROW) == [1, 1, 1, 0, 0]
+
+
 def test_a_unit_is_for_lengths_of_time_alone():
     assert "remove `unit`" in refused(
         {"a.parquet": table([1.5])}, ColumnRefused, axes=[{**STAYS, "unit": "days"}], **ONE_ROW

@@ -28,6 +28,7 @@ FIRST, ROWS = date(2026, 1, 5), 20_000
 SPEC = f"""type: dphist_pipeline.HistogramRelease
 attributes: {{release: weekly, source: visits.parquet, privacy_unit: patient, max_rows_per_unit: 2,
   neighbours: add_remove, epsilon: 1/4, account: health, mechanism: geometric, period: week, period_column: day,
+  period_format: iso,
   first_period: {FIRST}, axes: [{{column: age, start: 0, stop: 100, width: 1}}]}}
 """
 DEFINITIONS = """

@@ -36,6 +36,7 @@ ROWS = 20_000
 SPEC = """type: dphist_pipeline.HistogramRelease
 attributes: {{release: {name}, source: visits.parquet, privacy_unit: patient, max_rows_per_unit: 2,
   neighbours: add_remove, epsilon: 1/10, account: health, mechanism: geometric, period: week, period_column: day,
+  period_format: iso,
   first_period: {first}, axes: [{{column: age, start: 0, stop: 100, width: 1}}], schedule: "{cron}"}}
 """
 PROJECT = """

@@ -43,7 +43,7 @@ cat >wards.yaml <<'END'
 type: dphist_pipeline.HistogramRelease
 attributes:
   {release: wards, source: visits.csv, privacy_unit: patient, max_rows_per_unit: 3, neighbours: add_remove,
-   epsilon: 1, account: hospital, mechanism: geometric, period: week, period_column: admitted_on,
+   epsilon: 1, account: hospital, mechanism: geometric, period: week, period_column: admitted_on, period_format: iso,
    axes: [{column: ward, values: [surgery, medicine, maternity], other: true}]}
 END
 step "the packages fit each other" python -I -m pip --isolated check

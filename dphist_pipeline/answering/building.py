@@ -6,16 +6,24 @@ of them there, so a process that reads only the public folder writes the file.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
+
+import duckdb
 
 from dphist_pipeline import early_processes
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.catalogue_tables import version
 from dphist_pipeline.errors import DphistError, Halted
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CatalogueNotBuilt(Halted):
@@ -84,10 +92,23 @@ def main() -> None:
             build(Path(public), Path(scratch), anew)
         except DphistError as error:
             problem = str(error)
+        except (OSError, duckdb.Error) as error:
+            problem = _full_disk(error, [Path(public), Path(scratch)])
+            if not problem:
+                raise
         else:
             problem = ""
         sys.stdout.write(json.dumps(problem) + "\n")
         sys.stdout.flush()
+
+
+def _full_disk(error: Exception, folders: Sequence[Path]) -> str:
+    """What is said where a disk had no room for what was written, by its folder; empty for another error."""
+    if getattr(error, "errno", None) not in FULL and not any(os.strerror(number) in str(error) for number in FULL):
+        return ""
+    folder = min(folders, key=lambda folder: shutil.disk_usage(folder).free)
+    disk = next(above for above in (folder, *folder.parents) if above.is_mount())
+    return f"the disk at {disk} is full, or its quota is used up, and {folder} lies on it. Free space there."
 
 
 if __name__ == "__main__":

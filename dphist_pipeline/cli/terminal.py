@@ -125,7 +125,6 @@ def print_release(
     charged: bool = True,
     copied_to: str | None = None,
     says: str = "",
-    warning: str = "",
 ) -> None:
     """Prints what was published, what it cost, and how to query it.
 
@@ -147,7 +146,6 @@ def print_release(
             **({"copied to": copied_to} if copied_to else {}),
         }
     )
-    print_warning(warning)
     if doubt := doubt_of_publication(path, audit):
         out.print(f"[yellow]![/] {escape(doubt)}")
     if says:

@@ -5,7 +5,8 @@ A run that loses the race reads the winner's answer. So runs that crash and resu
 same answer, and a number that nobody can read again was never shown to a mechanism.
 
 A copy of the store has a journal of its own. So a digest of every answer is vouched for by a witness outside the
-store before the answer is used, whenever it is read; a copy's answer to the same step has another digest.
+store before the answer is used, whenever it is read; a copy's answer to the same step has another digest. A step
+whose answer the witness knows, and this journal does not hold, is not drawn.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.errors import AfterCharge
+from dphist_pipeline.errors import AfterCharge, DphistError
 from dphist_pipeline.files import make_folder, sync_folder, write_durably
 
 Draw = Callable[[], NDArray[np.int64]]
 Vouch = Callable[[str, str], None]
+Elsewhere = Callable[[str], DphistError | None]
 
 
 class JournalMismatch(AfterCharge):
@@ -62,17 +64,30 @@ class Journal:
         charge: hash of the ledger's entry that pays for the answers.
         vouch: called with the step and the digest of its answer before the answer is given; raises where another
             answer to the step is known. The digest is salted, so that nobody finds the answer by trying.
+        elsewhere: called with the step before anything is drawn for it; gives the error if the witness knows an answer.
     """
 
-    def __init__(self, folder: Path, scratch: Path, charge: str, vouch: Vouch = lambda step, digest: None) -> None:
-        self._folder, self._scratch, self._charge, self._vouch = folder, scratch, charge, vouch
+    def __init__(
+        self,
+        folder: Path,
+        scratch: Path,
+        charge: str,
+        vouch: Vouch = lambda step, digest: None,
+        elsewhere: Elsewhere = lambda step: None,
+    ) -> None:
+        self._folder, self._scratch, self._charge = folder, scratch, charge
+        self._vouch, self._elsewhere = vouch, elsewhere
 
     def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
         """The only answer to `question` under the name `step`; drawn where there is none yet."""
         final = self._folder / f"{step}.answer"
         facts = {**question, "step": step, "charge": self._charge}
         if not final.exists():
-            self._link(final, facts, draw())
+            refusal = self._elsewhere(step)
+            if refusal is None:
+                self._link(final, facts, draw())
+            elif not final.exists():  # else another run of this store drew it and told the witness a moment ago
+                raise refusal
         # A winner may have died between its link and this: its answer must not be lost once used.
         sync_folder(self._folder)
         values, digest = self._read(final, facts)

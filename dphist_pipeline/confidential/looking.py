@@ -105,12 +105,17 @@ def _lines(
             yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
             yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"
         yield f"  in the period {plan.period.key}: {within:,}"
+        if plan.source.needed:
+            yield f"  outside the period, in files that were read for it: {whole - within - unparsed:,}"
+            yield "  (counted in their own period only where it reads these files: `files_after`, `files_before`)"
         if plan.privacy_unit != "row":
             yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
         if broken:
             encoding = plan.source.csv_encoding
             yield f"rows with bytes that are no text in {encoding}: {broken:,} (the values that hold them are lost)"
             yield "  windows-1252 is what spreadsheets on Windows write: `csv_encoding: windows-1252`"
+        if seen.unreadable is not None:
+            yield f"unreadable lines: {seen.unreadable:,} (in no row above and in no number: see `csv_quote`)"
     yield f"rows in the period, of a known unit: {rows:,}"
     yield from _axis_lines(plan, seen, rows, observed)
     yield from _unit_lines(plan, observed)
@@ -175,6 +180,7 @@ class SeenRows:
     Attributes:
         rows: of the source, its period, those whose period does not parse, and those with bytes that are no text.
         first: day that parsed, like `last`; empty without one.
+        unreadable: lines of CSV files that are no rows; None of other sources.
         spellings: for each axis the commonest values that are not declared, and their rows; None where the engine
             failed on what rows hold, of which each is read alone then.
     """
@@ -182,6 +188,7 @@ class SeenRows:
     rows: tuple[int, int, int, int]
     first: str
     last: str
+    unreadable: int | None
     spellings: list[list[tuple[str, int]] | None]
 
     def __repr__(self) -> str:
@@ -197,11 +204,11 @@ def seen_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
                 connection.execute(axis.table, dict(axis.parameters))
         try:
             *rows, first, last = _periods(connection, plan, source, parameters)
-            broken = _broken(connection, opened)
+            broken, unreadable = _broken(connection, opened), _unreadable(connection, opened)
         except duckdb.Error:
             return None
         spellings = [_spellings(connection, plan, source, parameters, number, axis) for number, axis in enumerate(axes)]
-    return SeenRows((*rows, broken), first or "", last or "", spellings)
+    return SeenRows((*rows, broken), first or "", last or "", unreadable, spellings)
 
 
 def _periods(
@@ -224,6 +231,14 @@ def _broken(connection: duckdb.DuckDBPyConnection, opened: Source) -> int:
     holds = " OR ".join(f"contains({identifier(name)}, {literal(opened.replaced)})" for name in opened.types)
     ((rows,),) = _asked(connection, f"SELECT count(*) FROM ({opened.relation}) WHERE {holds}", dict(opened.parameters))
     return int(rows)
+
+
+def _unreadable(connection: duckdb.DuckDBPyConnection, opened: Source) -> int | None:
+    """Lines of CSV files that have no row, because of their form; None of other sources."""
+    if not opened.is_csv:
+        return None
+    ((lines,),) = _asked(connection, f"SELECT count(*) FROM ({opened.unreadable})", dict(opened.parameters))
+    return int(lines)
 
 
 def _spellings(

@@ -5,7 +5,8 @@ The room takes no `ReleaseSpec`: whoever reads this folder sees here all that a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
 
 from dphist_pipeline.csv_text import Encoding
@@ -26,11 +27,12 @@ class SourcePlan:
     folder: str | None = None  # files must lie in it, links followed; None for servers, object stores, studies
     table: str | None = None  # of a database
     csv_delimiter: str = ","  # between the fields of a CSV file
-    csv_quote: str = ""  # around some fields, or nothing
+    csv_quote: str = '"'  # around some fields, nothing, or `all` where every field is quoted
     csv_encoding: Encoding = "utf-8"  # that a CSV file is written in
     hive: bool = False  # whether folders called `column=value` give columns of text
     decimal_comma: bool = False  # whether text numbers are written 3,5
     thousands: str | None = None  # the sign between thousands of text numbers
+    numbers: tuple[str, ...] = ()  # columns of a unit that may be numbers in some files and text in others
     query: SqlFile | None = None  # gives the rows, instead of the source's rows as they are
 
 
@@ -61,6 +63,9 @@ class CountingPlan:
     unit_kinds: tuple[str, ...] = ()  # what the unit's columns must hold, where an operator decided that
     period_column: str | None = None  # says when a row happened; None takes all rows
     period_format: str | None = None  # how dates are written in a period column that is text
-    time_zone: str = "UTC"  # of times without an offset
+    undeclared_dates: Mapping[str, str] = field(
+        default_factory=dict
+    )  # columns that must not be text: the missing field
+    time_zone: str = "UTC"  # of local days, and of times without an offset
     rows_seen: int | None = None  # T, the most rows of a unit that a quality table sees; None for no table
     marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 import stat
+import time
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -30,9 +31,9 @@ from dphist_pipeline.ledger.clock import refuse_before_build
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.postgresql import PORT, PostgresDatabase, is_local
+from dphist_pipeline.ledger.postgresql import PORT, WRITERS_LOCK, PostgresDatabase, is_local
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.ledger.witness_file import witness_database
+from dphist_pipeline.ledger.witness_file import WitnessServer, witness_database
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -45,11 +46,29 @@ _ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 # In a witness, only who decides starts a generation, and nobody enters another version.
 _USER = """
     SELECT current_user, r.rolsuper OR r.rolbypassrls, bool_or(pg_has_role(current_user, c.relowner, 'MEMBER')),
+        has_database_privilege('public', current_database(), 'CONNECT'),
         bool_and(has_table_privilege(c.oid, 'INSERT')) FILTER (WHERE c.relname NOT IN ('generation', 'witness'))
     FROM pg_roles r, pg_class c
     WHERE r.rolname = current_user AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
     GROUP BY r.rolsuper, r.rolbypassrls
 """
+# Whoever holds the lock that all writers take first: database user and process.
+_HOLDS_LOCK = f"""
+    SELECT a.usename, l.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'advisory' AND l.granted
+        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND (l.classid::bigint << 32) + l.objid::bigint = {WRITERS_LOCK}
+"""
+HELD_LONG = 3.0  # seconds: a writer needs some hundredths of one
+_ROLES = {True: "dphist ledger roles", False: "dphist ledger roles --witness"}
+# What no rule of a server can refuse, because releases do it; the threat model has the same list.
+_RIGHTS = {
+    True: (
+        "whoever may charge can, by that right, spend what accounts have left, take a revision, reject, withdraw or "
+        "state as published what is not published yet, and hold the lock of all writers"
+    ),
+    False: "whoever may charge can, by that right, plant rows in it, and hold the lock of all writers",
+}
 
 
 def ledger(subject: Examined) -> Finding:
@@ -76,7 +95,15 @@ def ledger_access(subject: Examined) -> Finding:
     place = subject.ledger.place
     if isinstance(place, Path):
         return _file_access("ledger_access", place)
-    return _access("ledger_access", subject.ledger.url)
+    finding = _access("ledger_access", subject.ledger.url)
+    unlisted = subject.ledger.books().permissions.unlisted()
+    if unlisted and finding.state == "ok":
+        entries = listed([f"entry {number}" for number in unlisted])
+        problem = (
+            f"the server does not know that decisions of an earlier version wait for a second signature: {entries}"
+        )
+        return warning("ledger_access", problem, "As the owner of its tables: dphist ledger upgrade")
+    return finding
 
 
 def witness(subject: Examined) -> Finding:
@@ -181,9 +208,13 @@ def runs(subject: Examined) -> Finding:
             f"charged and not published: {listed(names)}",
             f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {unfinished[0].release}.",
         )
+    hours = f"{UNFINISHED_AFTER / timedelta(hours=1):g}"
+    charged = f"all that was charged more than {hours} hours ago is published"
     if not may(subject.confidential, os.R_OK | os.X_OK):
-        return ok(check, "all that was charged is published; files of runs are not this user's to see")
-    return ok(check, "no killed run left anything; all that was charged is published, or waits for a person")
+        return ok(check, f"{charged}; files of runs are not this user's to see")
+    recent = [charge for charge in _charges(subject.ledger, "unpublished") if not subject.store.is_doubted(charge)]
+    under_way = f"; charged since, and not yet published: {listed([charge.title for charge in recent])}"
+    return ok(check, f"no killed run left anything; {charged}, or waits for a person{under_way if recent else ''}")
 
 
 def approvals(subject: Examined) -> Finding:
@@ -279,26 +310,51 @@ def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
     `decisive`: it is the ledger, in which rows are of kinds that one user may enter and another may not.
     """
     try:
-        database = PostgresDatabase.at(url)
+        database = (PostgresDatabase if decisive else WitnessServer).at(url)
         with database.transaction("read") as connection:
             encrypted = bool(connection.exec_driver_sql(_ENCRYPTED).scalar())
-            name, above, owns, enters = connection.exec_driver_sql(_USER).one()
-        former = decisive and database.has_former_rules()
+            name, above, owns, everybody, enters = connection.exec_driver_sql(_USER).one()
+        holder = _lock_holder(database)
+        former = database.has_former_rules()
     except DphistError as error:
         return finding_of(check, error)
     if not encrypted and not is_local(_host(url)):
         return fault(check, f"the connection to {database.where} is not encrypted", "Take sslmode out of the address.")
+    if holder is not None:
+        cause = f"database user {holder[0]} (process {holder[1]}) holds the lock of all writers of {database.where}"
+        return warning(check, cause, f"As an administrator of the server: SELECT pg_terminate_backend({holder[1]})")
     if former:
-        told_of = f"who may charge in {database.where} could stop every release by one malformed row"
-        return warning(check, told_of, "As the owner of its tables: dphist ledger upgrade")
-    roles = "Make users who only charge or decide, and use those: dphist ledger roles" + " --witness" * (not decisive)
+        told_of = f"{database.where} has rules of an earlier version: who may charge could stop every release by a row"
+        return warning(
+            check, told_of, f"As the owner of its tables: dphist ledger upgrade{'' if decisive else ' --witness'}"
+        )
+    roles = f"Make users who only charge or decide, and use those: {_ROLES[decisive]}"
     if above or owns:
         cause = "is a superuser" if above else "owns its tables"
         return warning(check, f"database user {name} {cause}, and could drop what only grows", roles)
+    if everybody:
+        cause = f"every user of the server may connect to {database.where}, and hold the lock of all writers"
+        return warning(check, cause, f"Print the rights anew, and enter them: {_ROLES[decisive]}")
     if not enters:
         return fault(check, f"database user {name} may not add to {database.where}", roles)
     transport = "TLS" if encrypted else "this machine only"
-    return ok(check, f"database user {name} can read and add, and change nothing; {transport}")
+    return ok(check, f"database user {name} can read and add, and change nothing; {transport}; {_RIGHTS[decisive]}")
+
+
+def _lock_holder(database: PostgresDatabase) -> tuple[str, int] | None:
+    """Database user and process that hold the lock of all writers for long."""
+    since = time.monotonic()
+    first: tuple[str, int] | None = None
+    while True:
+        with database.transaction("read") as connection:
+            row = connection.exec_driver_sql(_HOLDS_LOCK).first()
+        holder = None if row is None else (str(row[0]), int(row[1]))
+        if holder is None or holder != (first or holder):
+            return None
+        if time.monotonic() - since > HELD_LONG:
+            return holder
+        first = holder
+        time.sleep(0.1)
 
 
 def _on_one_server(one: sa.URL, other: sa.URL) -> bool:

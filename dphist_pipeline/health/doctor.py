@@ -13,6 +13,7 @@ from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health._versions import versions
+from dphist_pipeline.health._zones import zone_data
 from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import Examined, Finding, finding_of, name_of, not_looked_at, worst
 from dphist_pipeline.ledger.ledger import Ledger
@@ -35,6 +36,7 @@ CHECKS = (
     spending.clock,
     places.disk,
     versions,
+    zone_data,
     spending.runs,
     spending.approvals,
     due,

@@ -89,6 +89,7 @@ def _resumed(where: str, rows: Sequence[Sequence[Any]]) -> Books:
         books.unposted.setdefault((release, period), []).append(row)
         if kind == "charged":
             facts = json.loads(body)
+            books.permissions.lapse_adoptions()
             books.note_time(kind, made_at)
             charges_by_key[account, facts["year"], facts["epsilon"], len(books.adoptions)] += 1
     for (account, year, epsilon, before), times in charges_by_key.items():

@@ -13,7 +13,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE, DecisionKind
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION, Charge, ChargeRequest, Entry, charge_of, read_exact, seal
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
-from dphist_pipeline.ledger.permissions import DECISIONS
+from dphist_pipeline.ledger.permissions import DECISIONS, MARKS, Permissions
 from dphist_pipeline.ledger.signing import signer_of
 
 _MADE_AT = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z")
@@ -28,9 +28,10 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "allowed": ({"reason"}, {*get_args(DecisionKind), "also_of", "signed"}),
     "disallowed": ({"decision", "reason"}, {"signed"}),
     "countersigned": ({"decision"}, {"signed"}),
-    "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed"}),
+    "adopted": ({"generation", "reason", "carried", "elsewhere"}, {"signed", "denies"}),
     "moved": ({"to", "database"}, {"signed"}),
     "looked": ({"release", "period", "spec", "reason"}, {"signed"}),
+    "listed": ({"waiting"}, {"signed"}),
     "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder"}),
     "published": ({"charge", "digest"}, set()),
     "rendered": ({"charge", "digest"}, set()),
@@ -91,13 +92,15 @@ def _refuse_broken_rule(books: Books, entry: Entry, facts: Mapping[str, Any]) ->
     if entry.previous_hash != (previous.hash if previous else None):
         raise _BrokenRule("it does not follow from the entry before it")
     required, optional = _FACTS[entry.kind]
-    more = optional | {"year", "guards"} if entry.kind in DECISIONS else optional | {"year"}
+    more = optional | {"year", *MARKS} if entry.kind in DECISIONS else optional | {"year"}
     if canonical_json(facts) != entry.body or not required | {"year"} <= facts.keys() <= required | more:
         raise ValueError("a body of another kind of entry")
-    flags = (facts.get(name, True) for name in ("held", "guards"))
+    flags = (facts.get(name, True) for name in ("held", "denies", *MARKS))
     if not all(flag is True for flag in flags) or facts.get("upstream_checked", "unsaid") == "":
         raise ValueError("another word than true")
-    if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(entry.made_at, entry.kind):
+    if not _MADE_AT.fullmatch(entry.made_at) or facts["year"] != books.year_at(
+        entry.made_at, entry.kind, "waits" in facts
+    ):
         raise _BrokenRule("its year is not the one it was made in")
     if entry.kind == "created":
         _judge_created(books, entry, facts)
@@ -150,11 +153,29 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             _judge_earlier(books, entry, facts["decision"])
         case "adopted":
             books.judge_adopted(facts)
+            if facts["carried"] and "denies" not in facts and (books.permissions.stating or "stated" in facts):
+                raise _BrokenRule("it carries over what the ledger does not hold, and does not say that it denies it")
         case "looked":
             books.judge_look(account, facts)
         case "moved":
             text_of("address", facts["to"])
             text_of("database", facts["database"])
+        case "listed":
+            # Compared as text: what a server reads as a number is one.
+            numbers = books.permissions.unlisted()
+            if account != EVERYWHERE or not numbers or str(facts["waiting"]) != str(numbers):
+                raise _BrokenRule("it lists other decisions than those that wait for a second signature")
+    _judge_marks(books.permissions, entry, facts)
+
+
+def _judge_marks(permissions: Permissions, entry: Entry, facts: Mapping[str, Any]) -> None:
+    """Refuses a decision that waits otherwise than the rules in force ask for; earlier versions did not say."""
+    expected = permissions.marks(entry.kind, str(entry.account), facts)
+    if "stated" in facts and "stated" not in expected:
+        raise _BrokenRule("it is not the first decision that says whether it waits for a second signature")
+    is_stated = permissions.stating or "stated" in facts
+    if ("waits" in facts) != (is_stated and "waits" in expected):
+        raise _BrokenRule("whether it waits for a second signature is not what the rules ask for")
 
 
 def _judge_earlier(books: Books, entry: Entry, decision: int) -> None:
@@ -162,13 +183,13 @@ def _judge_earlier(books: Books, entry: Entry, decision: int) -> None:
     if entry.kind == "disallowed":
         books.permissions.judge_disallowed(decision, str(entry.account))
     else:
-        books.permissions.judge_countersignature(decision, signer_of(entry))
+        books.judge_countersignature(decision, signer_of(entry))
 
 
 def _judge_allowed(books: Books, account: str, facts: Mapping[str, Any]) -> None:
     if account != EVERYWHERE:
         books.account(account)
-    waiting = books.permissions.strict or "guards" in facts
+    waiting = books.permissions.strict or "guards" in facts or "stated" in facts
     if books.permissions.judge_allowed(account, facts, waiting) is not None:
         raise _BrokenRule("it is allowed a second time")
 

@@ -69,9 +69,12 @@ class Books:
     def post(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         """Adds an entry, checking only its signature; a decision that waits for a second signature changes nothing."""
         self.permissions.refuse_unsigned(entry)
-        if not self.permissions.waits(entry):
+        if entry.kind in ("adopted", "charged"):
+            self.permissions.lapse_adoptions()
+        waits = self.permissions.waits(entry, facts)
+        if not waits:
             self._post(entry, facts)
-        self.note_time(entry.kind, entry.made_at)
+        self.note_time("" if waits else entry.kind, entry.made_at)
         self.year, self.last = facts["year"], entry
 
     def note_time(self, kind: str, made_at: str) -> None:
@@ -82,12 +85,13 @@ class Books:
         if kind in ("created", "charged", "adopted"):
             self.charged_last = made_at if kind == "adopted" else max(self.charged_last, made_at)
 
-    def year_at(self, made_at: str, kind: str = "") -> int:
+    def year_at(self, made_at: str, kind: str = "", waits: bool = False) -> int:
         """The year of an entry made at that time (UTC, to the second): the clock's, but never before the last entry's.
 
-        An adoption takes the clock's year: so an operator mends entries that were made while a clock was wrong.
+        An adoption takes the clock's year: so an operator mends entries that were made while a clock was wrong. One
+        that `waits` for a second signature does not: it changes nothing yet.
         """
-        return int(made_at[:4]) if kind == "adopted" else max(int(made_at[:4]), self.year)
+        return int(made_at[:4]) if kind == "adopted" and not waits else max(int(made_at[:4]), self.year)
 
     def refuse_wrong_clock(self, now: str, days: int | None) -> None:
         """Refuses to charge where the clock is behind the ledger, or far ahead of all that attests the time.
@@ -247,19 +251,28 @@ class Books:
             )
 
     def judge_adopted(self, facts: Mapping[str, Any]) -> None:
-        """Refuses an adoption that is no next generation, or that carries what cannot have been charged."""
-        if facts["generation"] != self.generation + 1:
-            raise ValueError("not the next generation")
+        """Refuses an adoption that is no later generation, or that carries what is charged here.
+
+        A charge of an account that went missing with the ledger is carried, too: it counts once that is opened.
+        """
+        if type(facts["generation"]) is not int or facts["generation"] <= self.generation:
+            raise ValueError("not a later generation")
         limits.refuse_no_reason("Adopting a store", facts["reason"])
         for account, epsilon in facts["elsewhere"].items():
             self.account(account)
             if read_exact(epsilon) < 0:
                 raise ValueError("less than nothing was spent")
         for charge in map(lost_charge, facts["carried"]):
-            self.account(charge.account)
             known_charge = self.revisions(charge.release, charge.period).get(charge.revision)
             if known_charge is not None and known_charge.hash == charge.hash:
                 raise ValueError("what is carried over is charged here as well")
+
+    def judge_countersignature(self, number: int, key: str | None) -> Entry:
+        """The decision that waits for a second signature, judged again; refuses the operator who gave the first."""
+        first = self.permissions.judge_countersignature(number, key)
+        if first.kind == "adopted":
+            self.judge_adopted(first.facts)
+        return first
 
     def _post(self, entry: Entry, facts: Mapping[str, Any], added_up: bool = False) -> None:
         """Adds what an entry that is in force says; `added_up`: the epsilon of a charge is in the sums already."""
@@ -310,8 +323,7 @@ class Books:
         for carried_charge in facts["carried"]:
             charge = lost_charge(carried_charge)
             self.carried.add(charge.hash)
-            if charge.account in self.accounts:
-                self._spend(charge, entry)
+            self._spend(charge, entry)
         for account, epsilon in facts["elsewhere"].items():
             self.add_spent(account, facts["year"], read_exact(epsilon))
         self.adoptions.append((entry.number, facts["year"]))

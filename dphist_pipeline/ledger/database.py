@@ -133,6 +133,13 @@ class Database(ABC):
     def verify_tables(self, connection: sa.Connection) -> None:
         """Refuses a database without our tables, or with other triggers or fewer indexes on them."""
 
+    def takes_as_decided(self, connection: sa.Connection, stated: bool) -> bool:
+        """Whether the database itself judges charges, and takes what waits for a second signature as decided.
+
+        `stated`: whether entries say what waits.
+        """
+        return False
+
     @abstractmethod
     def discard(self) -> None:
         """Takes away what was made a moment ago, where the store that it was made for cannot be."""

@@ -32,7 +32,7 @@ class SourceReading:
     format: str  # parquet, csv, duckdb or postgres
     table: str | None = None  # of a database
     csv_delimiter: str = ","  # between fields
-    csv_quote: str = ""  # around some fields, or nothing
+    csv_quote: str = ""  # around some fields, nothing, or `all` where every field is quoted
     csv_encoding: str = "utf-8"  # of CSV; a later field, which entries hold where it is another
     hive: bool = False  # whether folders called `column=value` give columns
     decimal_comma: bool = False  # whether text numbers are written 3,5
@@ -42,12 +42,13 @@ class SourceReading:
     # What those columns hold (text, whole number, …), or nothing where any kind serves.
     unit_kinds: tuple[str, ...] = ()
     unit_normalise: tuple[str, ...] = ()  # the forms that names of units are brought into before they are compared
+    lines: bool = False  # whether a CSV is read line by line, as from 0.3.0 on; a later field, which such entries hold
 
     def facts(self) -> dict[str, Any]:
         """As an entry holds it."""
         facts = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        later = {"csv_encoding": "utf-8", "thousands": None}
-        return {name: value for name, value in facts.items() if name not in later or value != later[name]}
+        unsaid = {"csv_encoding": "utf-8", "lines": False, "thousands": None}
+        return {name: value for name, value in facts.items() if name not in unsaid or value != unsaid[name]}
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> SourceReading:

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest
 
 ADOPT = "`dphist store adopt --reason TEXT`"
+# What follows a refusal of a row that only the witness holds. Nobody can tell it from what a restored backup lacks.
+_DENIED = (
+    "Was the ledger, or the whole store, put back from a backup, or is this a copy? Then put the newer ledger back. If "
+    f"that one is lost, or nothing was put back and the row was entered by hand: {ADOPT}. It counts as spent every "
+    "charge that the witness holds, never less, and what was charged but not drawn is released anew, at its price. An "
+    "operator who knows that nothing was drawn for a charge gives its price back: `dphist ledger raise {account} "
+    "--total TOTAL --reason TEXT`."
+)
 READ_ONLY = (
     "it cannot be written to. Give yourself write permission on the file and on its folder (chmod u+w), or mount the "
     "disk for writing"
@@ -68,6 +76,15 @@ MESSAGES = {
     "ledger_altered": (
         "The ledger at {where}: {problem}. It was altered or damaged, so nothing is charged to it. Put back an intact "
         "copy that holds every entry up to the latest release; never edit it by hand."
+    ),
+    "waiting_unlisted": (
+        "The server of the ledger at {where} does not know that decisions of an earlier version wait for a second "
+        "signature, so nothing was charged: as the owner of its tables, with an operator's key, run `dphist ledger "
+        "upgrade` once, then the same command again."
+    ),
+    "entry_overtaken": (
+        "Another program entered something into the {noun} at {where} at the same moment. Nothing was entered. Run the "
+        "same command again: it is never charged twice."
     ),
     "ledger_outdated": (
         "The ledger at {where} does not hold entry {number} as {seen_in} states it. Was the ledger restored from an "
@@ -124,6 +141,11 @@ MESSAGES = {
     ),
     "key_known": "The ledger holds this key already, of {name}. Nothing was changed.",
     "signed_already": "Entry {number} was signed by {name} already; the second signature is another operator's.",
+    "adoption_lapsed": (
+        "Entry {number}, an adoption, is not what ledger and witness ask for now: something was charged or adopted "
+        "since, or the witness has seen more. Nothing was changed. If the store still needs it, an operator runs "
+        f"{ADOPT} again, and another one signs the new entry."
+    ),
     "not_allowed": "{what} {problem}. Nothing was read or spent. Whoever keeps the ledger can allow it: {command}",
     # A clock that cannot be right: what it says, what speaks against it, and the way out.
     "clock_behind": (
@@ -145,8 +167,8 @@ MESSAGES = {
     ),
     # A witness.
     "witness_altered": (
-        "The witness at {where} cannot be used: {problem}. Put back an intact one. If there is none, move the file "
-        f"away and run {ADOPT} for every store that it knew."
+        "The witness at {where} cannot be used: {problem}. Put back an intact one. If there is none, set "
+        f"DPHIST_WITNESS to a new file or an empty database, and run {ADOPT} for every store that it knew."
     ),
     "store_enrolled": "The witness at {where} knows store {store_id} already. A new store takes a new id.",
     "witness_outdated": (
@@ -155,13 +177,19 @@ MESSAGES = {
     ),
     "ledger_behind_witness": (
         "The witness at {where} has seen a charge that this ledger does not hold as entry {charge.number}: "
-        "{charge.title}. This store is a copy, or was put back from a backup, and drew nothing. Put the newer ledger "
-        f"back; if it is lost: {ADOPT}."
+        "{charge.title}, epsilon {epsilon} of account '{charge.account}'. Nothing was drawn. "
+        + _DENIED.replace("{account}", "{charge.account}")
+    ),
+    "ledger_lacks_head": (
+        "The ledger at {ledger} does not hold entry {number} as the witness at {where} has seen it. Nothing was drawn. "
+        + _DENIED.replace("{account}", "ACCOUNT")
     ),
     "answer_drawn_elsewhere": (
         "A copy of this store has drawn the answer to '{step}' already, as the witness at {where} saw, or this store's "
-        "journal was lost. Nothing of this draw was used. Release from that copy, put the journal back, or release "
-        "anew, at its price: --revise --reason TEXT."
+        "journal was lost, or somebody entered that by hand. Nothing of this draw was used, and the same call costs "
+        "nothing more. Release from that copy, put the journal back, or release anew, at its price: --revise --reason "
+        "TEXT. An operator who knows that nothing was drawn for this charge gives its price back: `dphist ledger raise "
+        "{account} --total TOTAL --reason TEXT`."
     ),
 }
 
@@ -343,7 +371,9 @@ def source_not_allowed(
             "to be run in the project of the spec"
         )
     else:
-        reasons = "; ".join(difference_in_words(field, near, reading) for field in fields)
+        # That a CSV is read otherwise now stands last, and tells of quotes, too.
+        told = sorted({*fields} - ({"csv_quote"} if "lines" in fields else set()), key="lines".__eq__)
+        reasons = "; ".join(difference_in_words(field, near, reading) for field in told)
         problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
     command = f"dphist ledger allow {account} {options_of(reading)}"
     return LedgerError("not_allowed", what=f"Source {reading.address}", problem=problem, command=command)

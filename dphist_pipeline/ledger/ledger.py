@@ -167,10 +167,18 @@ class Ledger(OpenedLedger):
             writing.books.permissions.judge_key(facts)
             writing.decide("rotated", EVERYWHERE, facts, operator)
 
+    def list_waiting(self, operator: Operator | None) -> list[int]:
+        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers.
+
+        It is said once, and needs a signature only where there is something to say.
+        """
+        with self._writing() as writing:
+            return writing.list_waiting(operator)
+
     def countersign(self, number: int, operator: Operator) -> None:
         """Gives the second signature of a decision that waits for it."""
         with self._writing() as writing:
-            first = writing.books.permissions.judge_countersignature(number, operator.public)
+            first = writing.books.judge_countersignature(number, operator.public)
             writing.decide("countersigned", str(first.account), {"decision": number}, operator)
 
     def adopt(
@@ -179,24 +187,32 @@ class Ledger(OpenedLedger):
         carried: Sequence[WitnessedCharge],
         elsewhere: Mapping[str, Fraction],
         operator: Operator,
-    ) -> int:
-        """Starts a new generation of a store whose ledger or witness went missing, and gives its number.
+        denies: bool = False,
+        generation: int | None = None,
+    ) -> Entry:
+        """Starts a later generation of a store whose ledger or witness went missing.
 
         Args:
             carried: charges that the witness holds and this ledger does not, which count as spent.
             elsewhere: exact epsilon, at least 0, that was spent and that neither holds, by account.
+            denies: whether the witness holds what this ledger does not, or does not hold the store's generation. It
+                waits for a second signature then, if any account asks for two. What is carried over is denied as well.
+            generation: its number, by default the next one.
         """
         with self._writing() as writing:
             books = writing.books
-            facts = {
-                "generation": books.generation + 1,
+            denies = (denies or bool(carried)) and bool(books.permissions.two_signatures)
+            if denies:  # from then on decisions say by themselves that they wait
+                writing.list_waiting(operator)
+            facts: dict[str, Any] = {
+                "generation": generation or books.generation + 1,
                 "reason": reason,
-                "carried": [{**vars(charge), "epsilon": exact_text(charge.epsilon)} for charge in carried],
+                "carried": [charge.facts() for charge in carried],
                 "elsewhere": {account: exact_text(epsilon) for account, epsilon in sorted(elsewhere.items())},
             }
+            facts |= {"denies": True} if denies else {}
             books.judge_adopted(facts)
-            writing.decide("adopted", EVERYWHERE, facts, operator)
-            return books.generation
+            return writing.decide("adopted", EVERYWHERE, facts, operator)
 
     def note_look(self, account: str, release: str, period: str, spec: str, reason: str, operator: Operator) -> Entry:
         """Writes down that an operator is about to see exact numbers; none of them is entered.
@@ -215,6 +231,7 @@ class Ledger(OpenedLedger):
         """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
         with self._writing("rehearse") as writing:
             if writing.books.judge_charge(request, writing.books.year_at(writing.now)) is None:
+                self._refuse_unlisted(writing)
                 writing.books.refuse_wrong_clock(writing.now, request.days)
 
     def charge(self, request: ChargeRequest) -> Charge:
@@ -224,6 +241,7 @@ class Ledger(OpenedLedger):
             earlier_charge = books.judge_charge(request, books.year_at(writing.now))
             if earlier_charge is not None:
                 return earlier_charge
+            self._refuse_unlisted(writing)
             books.refuse_wrong_clock(writing.now, request.days)
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
@@ -238,6 +256,12 @@ class Ledger(OpenedLedger):
             facts |= {"allowed": decision_numbers, "nonce": secrets.token_hex(16)} if decision_numbers else {}
             entry = writing.append("charged", facts, request.account, request)
             return charge_of(entry, entry.facts)
+
+    def _refuse_unlisted(self, writing: Writing) -> None:
+        """Refuses to charge where a server's own rules cannot know that a decision waits for a second signature."""
+        permissions = writing.books.permissions
+        if permissions.waiting and self._file.takes_as_decided(writing.connection, permissions.stating):
+            raise LedgerError("waiting_unlisted", where=self._file.where)
 
     def record_published(self, charge: Charge, values_digest: str) -> None:
         """Writes down which values a charge paid for; the same again does nothing, others are refused."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from fractions import Fraction
 from functools import lru_cache
 
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
 from dphist_pipeline.ledger.errors import LedgerError, not_recordable
+from dphist_pipeline.ledger.letters import is_blank, is_disguised
 
 LARGEST_TOTAL = Fraction(1_000_000)
 _LARGEST_DENOMINATOR = 10**30
@@ -20,7 +20,6 @@ _NAMES = {
     name: name.replace("_", " ")
     for name in ("account", "release", "period", "digest", "privacy_unit", "neighbours", "store_id")
 }
-_DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def refuse_bad_account(account: Account) -> None:
@@ -65,7 +64,19 @@ def refuse_bad_request(request: ChargeRequest) -> None:
 
 def refuse_no_reason(what: str, reason: str) -> None:
     """Refuses an empty reason, or one that is no readable text of at most 2000 characters."""
-    if reason == "" or not text_of("reason", reason, longest=2000).strip():
+    if reason == "" or is_blank(text_of("reason", reason, longest=2000)):
+        raise LedgerError("reason_missing", what=what)
+
+
+# Signs of a ledger's texts that show nothing and that Python does not take for blanks.
+_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0" + "".join(
+    map(chr, range(0xFE00, 0xFE10))
+)
+
+
+def refuse_blank(what: str, reason: str) -> None:
+    """Refuses a new reason that shows nothing; those that stand in a ledger already stay readable."""
+    if reason and not reason.translate(dict.fromkeys(map(ord, _BLANKS), " ")).strip():
         raise LedgerError("reason_missing", what=what)
 
 
@@ -92,12 +103,10 @@ def text_of(what: str, value: object, longest: int = 200) -> str:
 
     Those could disguise a message.
     """
-    if isinstance(value, str) and value.isprintable() and 1 <= len(value) <= longest:
-        return value  # quickly told: what Python calls printable holds none of the disguises
     if not isinstance(value, str):
         raise not_recordable(what, type(value).__name__, "text")
     if not 1 <= len(value) <= longest:
         raise not_recordable(what, value[:60], f"text of 1 to {longest} characters")
-    if any(unicodedata.category(letter) in _DISGUISES for letter in value):
+    if is_disguised(value):
         raise not_recordable(what, value, "text without control characters or line breaks")
     return value

@@ -42,8 +42,9 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
             if books.ledger_id != expected_id:
                 raise LedgerError("ledger_foreign", where=old.where, found=books.ledger_id, expected=expected_id)
             if books.moved is None or books.moved[0] == old.engine:
-                facts = {"to": new.where, "database": new.engine}
-                Writing(here, books, opened.present()).decide("moved", EVERYWHERE, facts, operator)
+                writing = Writing(here, books, opened.present())
+                writing.list_waiting(operator)
+                writing.decide("moved", EVERYWHERE, {"to": new.where, "database": new.engine}, operator)
             elif books.moved != (new.engine, new.where):
                 books.refuse_moved(old.engine)
             target_connection.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])

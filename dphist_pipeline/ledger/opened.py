@@ -21,7 +21,7 @@ from dphist_pipeline.ledger.database import ENTRIES, Database, Intent
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Entry, Look, Note, OfARelease, seal
 from dphist_pipeline.ledger.errors import LedgerError
-from dphist_pipeline.ledger.limits import text_of
+from dphist_pipeline.ledger.limits import refuse_blank, text_of
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Standing, WitnessedCharge
 
@@ -117,6 +117,10 @@ class OpenedLedger:
         """The number of the entry that began this generation; 0 for the first: charges before it are never drawn."""
         return self.books().adopted_at
 
+    def waiting(self, number: int) -> Entry | None:
+        """The decision of that number, if it waits for a second signature."""
+        return self.books().permissions.waiting.get(number)
+
     def accounts(self) -> list[Account]:
         """All accounts with their totals as they are now, in the order they were opened."""
         return list(self.books().accounts.values())
@@ -153,6 +157,12 @@ class OpenedLedger:
             raise LedgerError("ledger_foreign", where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
         return books.last.number if books.last else 0
+
+    def holds(self, number: int, entry_hash: str) -> bool:
+        """Whether the entry of that number has that hash."""
+        with self._file.transaction("read") as connection:
+            self._current_books(connection)  # refuses a ledger that was exchanged
+            return connection.execute(sa.select(_columns.hash).where(_columns.number == number)).scalar() == entry_hash
 
     def require(self, witnesses: Iterable[tuple[str, int, str]], carried: Collection[str] = ()) -> None:
         """Refuses a ledger that lacks an entry which a published audit names.
@@ -265,6 +275,8 @@ class Writing:
         operator: Operator | None = None,
     ) -> Entry:
         """Writes the next entry, chained to the last, and signed by an operator where one decides."""
+        for text in (facts.get("reason", ""), facts.get("text", "")):
+            refuse_blank(f"What is entered as '{kind}'", text)
         last = self.books.last
         entry = Entry(
             number=last.number + 1 if last else 1,
@@ -273,7 +285,7 @@ class Writing:
             release=of.release if of else None,
             period=of.period if of else None,
             revision=of.revision if of else None,
-            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind)}),
+            body=canonical_json({**facts, "year": self.books.year_at(self.now, kind, "waits" in facts)}),
             previous_hash=last.hash if last else None,
             made_at=self.now,
             hash="",
@@ -291,8 +303,15 @@ class Writing:
             self._post(self.append("keyed", {"operator": operator.facts()}, EVERYWHERE, operator=operator))
         if operators and (operator is None or operator.public not in operators):
             raise LedgerError("key_foreign", operators=", ".join(operators.values()))
-        facts = {**facts, "guards": True} if self.books.permissions.guards(facts) else facts
+        facts = {**facts, **self.books.permissions.marks(kind, account, facts)}
         return self._post(self.append(kind, facts, account, operator=operator))
+
+    def list_waiting(self, operator: Operator | None) -> list[int]:
+        """Enters the decisions of earlier versions that wait, where nothing says so yet; gives their numbers."""
+        numbers = self.books.permissions.unlisted()
+        if numbers:
+            self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)
+        return numbers
 
     def _post(self, entry: Entry) -> Entry:
         self.books.post(entry, entry.facts)

@@ -17,9 +17,15 @@ from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
 DECISIONS = frozenset(
-    {"opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved", "looked"}
+    {
+        *("opened", "raised", "allowed", "disallowed", "keyed", "rotated", "adopted", "countersigned", "moved"),
+        *("looked", "listed"),
+    }
 )
-# Decisions that wait for a second signature, where their account asks for two: see `Permissions.waits`.
+# Facts of a decision beside its own, all of them true where they stand: that it waits for a second signature; that from
+# it on decisions say so (`stated`), or rules hold that earlier versions did not have (`guards`). See `marks`.
+MARKS = frozenset({"waits", "stated", "guards"})
+# Decisions that wait for a second signature, where their account asks for two: see `Permissions._needs_two`.
 _WAITING = frozenset({"raised", "allowed", "disallowed"})
 # What earlier versions, which knew no operators, entered without a signature; a first operator signs for himself.
 _ONCE_UNSIGNED = frozenset({"opened", "raised", "keyed"})
@@ -31,6 +37,7 @@ class Permissions:
 
     `replaced`: keys that decide no more, each with the key that took its place. `strict`: whether two signatures also
     guard what reads an account's records besides; not yet in a ledger to which only earlier versions added decisions.
+    `stating`: whether decisions say by themselves that they wait; those of earlier versions did not.
     """
 
     operators: dict[str, str] = field(default_factory=dict)
@@ -39,8 +46,10 @@ class Permissions:
     allowed: dict[int, Decision] = field(default_factory=dict)
     ever: dict[int, Decision] = field(default_factory=dict)
     waiting: dict[int, Entry] = field(default_factory=dict)
+    lapsed: set[int] = field(default_factory=set)  # adoptions that waited until something was adopted or charged
     two_signatures: set[str] = field(default_factory=set)
     strict: bool = False
+    stating: bool = False
 
     @property
     def keyed(self) -> bool:
@@ -57,32 +66,62 @@ class Permissions:
         if entry.kind in DECISIONS and must and signer_of(entry) not in self.operators:
             raise errors.LedgerError("not_signed", kind=entry.kind)
 
-    def waits(self, entry: Entry) -> bool:
+    def waits(self, entry: Entry, facts: Mapping[str, Any]) -> bool:
         """Whether a decision has no effect yet; it is then kept until it is countersigned.
 
-        Also waits what is about another account that shares records with one that asks for two signatures, and what is
-        for all accounts: by either, one operator could spend more on the same people, or read them in another way.
-        Where any account asks for two signatures, the key of a third operator waits as well: otherwise one operator
-        could add a second key of their own and give both signatures. A rotated key does not wait: whoever holds it
-        counts as the operator whose key it replaces, who could give that key away as well. See `_latest`.
+        It says so itself; in a ledger of an earlier version, until one does, the rules are applied to it.
         """
-        self.strict = self.strict or (entry.kind in DECISIONS and "guards" in entry.facts)
-        is_needed = entry.kind in _WAITING and self._needs_two(entry)
-        if entry.kind == "keyed":
-            is_needed = bool(self.two_signatures) and len(self.operators) > 1
-        if is_needed:
+        if entry.kind in DECISIONS:
+            self.stating = self.stating or "stated" in facts or entry.kind == "listed"
+            self.strict = self.strict or self.stating or "guards" in facts
+        is_waiting = (
+            "waits" in facts
+            if self.stating
+            else self._needs_two(entry.kind, str(entry.account), facts, strict=self.strict)
+        )
+        if is_waiting:
             self.waiting[entry.number] = entry
-        return is_needed
+        return is_waiting
 
-    def guards(self, facts: Mapping[str, Any]) -> bool:
-        """Whether a new decision must say that from it on the rules hold that earlier versions did not have."""
-        return not self.strict and bool(self.two_signatures or facts.get("signatures") == 2)
+    def unlisted(self) -> list[int]:
+        """Decisions of earlier versions that wait, which neither they nor a later entry says."""
+        return [] if self.stating else sorted(self.waiting)
 
-    def _needs_two(self, entry: Entry) -> bool:
-        two, account = self.two_signatures, str(entry.account)
-        if not self.strict or account in two:
+    def lapse_adoptions(self) -> None:
+        """Takes away adoptions that wait: what they were decided for has changed."""
+        numbers = {number for number, entry in self.waiting.items() if entry.kind == "adopted"}
+        self.lapsed |= numbers
+        for number in numbers:
+            del self.waiting[number]
+
+    def marks(self, kind: str, account: str, facts: Mapping[str, Any]) -> dict[str, bool]:
+        """The `MARKS` of a new decision, by what it states and by the rules in force."""
+        is_double = bool(self.two_signatures or facts.get("signatures") == 2)
+        guards = is_double and not self.strict
+        stated = is_double and not self.stating and not self.waiting and kind != "listed"
+        waits = (self.stating or stated) and self._needs_two(kind, account, facts, strict=True)
+        return {name: True for name, holds in (("guards", guards), ("stated", stated), ("waits", waits)) if holds}
+
+    def _needs_two(self, kind: str, account: str, facts: Mapping[str, Any], strict: bool) -> bool:
+        """Whether the rules ask for a second signature.
+
+        Also of what is about another account that shares records with one that asks for two, and of what is for all
+        accounts: by either, one operator could spend more on the same people, or read them in another way. Where any
+        account asks for two signatures, of the key of a third operator as well: otherwise one operator could add a
+        second key of their own and give both signatures. A rotated key needs none: whoever holds it counts as the
+        operator whose key it replaces, who could give that key away as well. See `_latest`.
+        """
+        two = self.two_signatures
+        if kind == "keyed":
+            return bool(two) and len(self.operators) > 1
+        if kind == "adopted":
+            # One operator, who can add a second key of their own in any case, would wait for nobody.
+            return "denies" in facts and bool(two) and len(self.operators) > 1
+        if kind not in _WAITING:
+            return False
+        if not strict or account in two:
             return account in two
-        drafts = [decision_of(account, entry.facts)] if entry.kind == "allowed" else []
+        drafts = [decision_of(account, facts)] if kind == "allowed" else []
         theirs = [source for source in self.sources() if source.account in two]
         mine = [source for source in [*self.sources(), *drafts] if source.account == account]
         is_shared = any(account in decision.also_of for decision in theirs) or any(
@@ -91,7 +130,7 @@ class Permissions:
         read = [decision.reading for decision in mine if decision.reading]
         same = any(decision.reading and decision.reading.same_records(own) for decision in theirs for own in read)
         # A waiver touches no records: it says that nothing is due.
-        return (account == EVERYWHERE and "waiver" not in entry.facts) or is_shared or same
+        return (account == EVERYWHERE and "waiver" not in facts) or is_shared or same
 
     def sources(self, waiting: bool = True) -> list[Decision]:
         """Every source that any account may read, and those that `waiting` for a signature reserves."""
@@ -153,6 +192,8 @@ class Permissions:
 
     def judge_countersignature(self, number: int, key: str | None) -> Entry:
         """The decision that waits for a second signature; refuses another one by the operator who gave the first."""
+        if number in self.lapsed:
+            raise errors.LedgerError("adoption_lapsed", number=number)
         if number not in self.waiting:
             raise errors.decision_unknown(number, self.waiting)
         first = self.waiting[number]

@@ -9,6 +9,7 @@ Passwords come from the environment (PGPASSWORD), ~/.pgpass or a certificate, ne
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -25,13 +26,15 @@ from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
+from dphist_pipeline.ledger.letters import BLANKS, DISGUISES, in_brackets
 from dphist_pipeline.sql_files import statement
 
 PORT = 5432
 _SCHEMES = ("postgresql", "postgresql+psycopg")
 _OPTIONS = {"host", "sslmode", "sslrootcert", "sslcert", "sslkey"}
 # All writers of a ledger take this lock; it holds in one database only.
-_LOCK = sa.text("SELECT pg_advisory_xact_lock(7309453190258)")
+WRITERS_LOCK = 7309453190258
+_LOCK = sa.text(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
 _ROOT_CERTIFICATE = "~/.postgresql/root.crt"
 # Said explicitly, so that neither the environment nor the server's settings decide: where names are looked up, that
 # a commit is on the server's disk before it is reported, and that a machine that stops does not hold the lock.
@@ -45,7 +48,7 @@ _SETTINGS = {
     "max_parallel_workers_per_gather": "0",
 }
 _GROWS = "BEGIN RAISE EXCEPTION 'the table only grows, row by row'; END"
-_NEXT = statement("ledger/always_next")
+_NEXT = statement("ledger/always_next", disguised=in_brackets(DISGUISES), blank=in_brackets(BLANKS))
 # The body of version 0.2 checks only the place in the chain, so one malformed row stops every release.
 _FORMER_NEXT = """BEGIN
     IF NEW.number IS DISTINCT FROM (SELECT coalesce(max(number), 0) + 1 FROM ledger_entry)
@@ -53,11 +56,18 @@ _FORMER_NEXT = """BEGIN
     THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
     RETURN NEW;
 END"""
+# Digests of later bodies, before the rules for what waits for a second signature were read from entries.
+_FORMER = {
+    "c7766a2da426c2257aa817d3f5b80aa45c5f34673ba4f4c7045be11777cf2e22",
+    "beb6f975dc640d4ff75593ca2fcc04c7bbe965e6644631ff5a3842e689849587",
+    "d4fb838bdfda65afea011325ab995073e06ce398ae12a5e8b045098d1dd87789",
+    "550fa1f8f38ede53c2ce51aba914d1bcbacac86b29848b6960c4c400012cc8ae",
+}
 _RULES = {
     # name: (when, as pg_trigger holds it: 1 per row, 2 before, 4 insert, 8 delete, 16 update, 32 truncate, the body)
     "never_changed": ("BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW", 1 + 2 + 8 + 16, _GROWS),
     "never_emptied": ("BEFORE TRUNCATE ON {table} FOR EACH STATEMENT", 2 + 32, _GROWS),
-    "always_next": ("BEFORE INSERT ON {table} FOR EACH ROW", 1 + 2 + 4, _NEXT),
+    "always_next": ("BEFORE INSERT ON {table} FOR EACH ROW", 1 + 2 + 4, ""),
 }
 _FOUND = """
     SELECT c.relname, t.tgname, t.tgtype, p.prosrc, t.tgenabled = 'O' AND t.tgqual IS NULL AND NOT c.relhasrules
@@ -90,6 +100,8 @@ class PostgresDatabase(Database):
 
     engine = "postgresql"
     entered_by_runs: ClassVar[tuple[str, ...]] = (ENTRIES.name,)  # tables into which every release enters something
+    # Bodies of the rule for a new row, by table: this version's, then earlier ones'; None where there was no such rule.
+    for_new_rows: ClassVar[dict[str, tuple[str | None, ...]]] = {ENTRIES.name: (_NEXT, _FORMER_NEXT)}
 
     def __init__(self, url: sa.URL, host: str, tls: dict[str, str]) -> None:
         self.url, port = url, url.port or PORT
@@ -153,39 +165,47 @@ class PostgresDatabase(Database):
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
-        for table, name, _, body in self._rules():
-            self._make_rule(connection, "CREATE", table, name, body)
-            when = _RULES[name][0].format(table=table)
-            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {table}_{name}()")
+        self._make_rules(connection)
 
     def has_former_rules(self) -> bool:
-        """Whether an entry that breaks a rule of the ledger could be inserted, as with the triggers of version 0.2."""
+        """Whether a row that breaks a rule could be inserted, as with triggers of earlier versions."""
         with self.transaction("read") as connection:
-            rows = connection.execute(sa.text(_FOUND), {"names": list(self.tables.tables)})
-            return any(row.prosrc == _FORMER_NEXT for row in rows)
+            return self._are_former(connection)
+
+    def takes_as_decided(self, connection: sa.Connection, stated: bool) -> bool:
+        return not stated or self._are_former(connection)
+
+    def _are_former(self, connection: sa.Connection) -> bool:
+        return self._triggers(connection) in self._rules_since(1)
+
+    def _triggers(self, connection: sa.Connection) -> set[tuple[object, ...]]:
+        """The triggers on the tables, as `_FOUND` gives them; all former bodies count as the first of them."""
+        rows = connection.execute(sa.text(_FOUND), {"names": list(self.tables.tables)})
+        return {tuple(_FORMER_NEXT if _is_former(column) else column for column in row) for row in rows}
 
     def upgrade_rules(self) -> None:
         """Puts the triggers of this version in the place of former ones; the owner of the tables alone may do that."""
         with self.transaction("write") as connection:
             self.verify_tables(connection)
-            for table, name, _, body in self._rules():
-                self._make_rule(connection, "CREATE OR REPLACE", table, name, body)
+            self._make_rules(connection)
 
-    def _make_rule(self, connection: sa.Connection, verb: str, table: str, name: str, body: str) -> None:
-        connection.exec_driver_sql(
-            f"{verb} FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = public, pg_temp "
-            f"AS $rule${body}$rule$"
-        )
+    def _make_rules(self, connection: sa.Connection) -> None:
+        for table, name, _, body in self._rules():
+            connection.exec_driver_sql(
+                f"CREATE OR REPLACE FUNCTION {table}_{name}() RETURNS trigger LANGUAGE plpgsql "
+                f"SET search_path = public, pg_temp AS $rule${body}$rule$"
+            )
+            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {name} ON {table}")
+            when = _RULES[name][0].format(table=table)
+            connection.exec_driver_sql(f"CREATE TRIGGER {name} {when} EXECUTE FUNCTION {table}_{name}()")
 
     def verify_tables(self, connection: sa.Connection) -> None:
         names = {"names": list(self.tables.tables)}
         if not all(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise self.missing()
-        columns = {tuple(row) for row in connection.execute(sa.text(_FOUND), names)}
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
-        expected_rules = [{(*rule, True) for rule in self._rules(following)} for following in (_NEXT, _FORMER_NEXT)]
-        if columns not in expected_rules or not indexes >= index_names:
+        if self._triggers(connection) not in self._rules_since(0) or not indexes >= index_names:
             raise self.altered("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
@@ -198,16 +218,22 @@ class PostgresDatabase(Database):
         with self.transaction("write") as connection:
             self.tables.drop_all(connection)
             for table, name, *_ in self._rules():
-                connection.exec_driver_sql(f"DROP FUNCTION {table}_{name}()")
+                connection.exec_driver_sql(f"DROP FUNCTION IF EXISTS {table}_{name}()")
 
-    def _rules(self, following: str = _NEXT) -> Iterator[tuple[str, str, int, str]]:
-        """Table, name, kind and body of every trigger that must be there; `following`: the body for the next entry."""
+    def _rules(self, version: int = 0) -> Iterator[tuple[str, str, int, str]]:
+        """Table, name, kind and body of every trigger that must be there: in this version, or so many before it."""
         for table in self.tables.tables:
             for name, (_, kind, body) in _RULES.items():
+                new_row = self.for_new_rows[table][version] if table in self.for_new_rows else None
                 if name != "always_next":
                     yield table, name, kind, body
-                elif table == ENTRIES.name:
-                    yield table, name, kind, following
+                elif new_row is not None:
+                    yield table, name, kind, new_row
+
+    def _rules_since(self, version: int) -> list[set[tuple[object, ...]]]:
+        """The triggers of a version, counted back from this one, and of each before it, as `_FOUND` gives them."""
+        versions = max(map(len, self.for_new_rows.values()))
+        return [{(*rule, True) for rule in self._rules(earlier)} for earlier in range(version, versions)]
 
     def _refuse_without_right(self, connection: sa.Connection) -> None:
         for table in self.entered_by_runs:
@@ -228,6 +254,8 @@ class PostgresDatabase(Database):
 
     def _translated(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
+        if state in ("23505", "DPH01"):  # without the lock, something else came first
+            return errors.LedgerBusy("entry_overtaken", noun=self.noun, where=self.where)
         if state in ("55P03", "40P01", "40001"):
             return errors.LedgerBusy("file_busy", noun=self.noun, where=self.where, seconds=database.BUSY_SECONDS)
         if state == "42P01":
@@ -248,6 +276,11 @@ class PostgresDatabase(Database):
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
         return self.altered(f"the database refuses it ({state})")
+
+
+def _is_former(column: object) -> bool:
+    """Whether this is the body of an earlier rule for the next entry."""
+    return isinstance(column, str) and hashlib.sha256(column.encode()).hexdigest() in _FORMER
 
 
 def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:

@@ -12,8 +12,9 @@ copy on a machine with a witness of its own where somebody adopts the store.
 from __future__ import annotations
 
 import os
+import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dphist_pipeline.ledger import errors
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
 from dphist_pipeline.ledger.witness_file import (
     ANSWERS,
@@ -34,6 +36,11 @@ from dphist_pipeline.ledger.witness_file import (
     WitnessServer,
     witness_database,
 )
+
+LARGEST_NUMBER = 10**9  # of an entry, or of a place that is noted
+_HASH = re.compile(r"[0-9a-f]{64}")
+_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
+_ACCOUNT = re.compile(r"[a-z][a-z0-9_]{0,62}")  # as the ledger takes one: messages name commands with it
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,26 @@ class WitnessedCharge(OfARelease):
     revision: int
     epsilon: Fraction
     year: int
+
+    @classmethod
+    def read(cls, row: Mapping[Any, Any]) -> WitnessedCharge:
+        """The charge in a row of the witness, or carried over by an adoption.
+
+        Raises:
+            ValueError, TypeError: the row is not of the form that a charge is written in.
+        """
+        facts = {name: row[name] for name in cls.__dataclass_fields__}
+        forms = {"hash": _HASH, "account": _ACCOUNT, "release": _TEXT, "period": _TEXT}
+        bounds = {"number": (1, LARGEST_NUMBER), "revision": (1, 10**6), "year": (1000, 9999)}
+        if not all(form.fullmatch(facts[name]) for name, form in forms.items()) or not all(
+            type(facts[name]) is int and least <= facts[name] <= most for name, (least, most) in bounds.items()
+        ):
+            raise ValueError("not a charge as the witness holds one")
+        return cls(**facts | {"epsilon": read_exact(facts["epsilon"])})
+
+    def facts(self) -> dict[str, Any]:
+        """As a row of the witness, and an adoption that carries the charge over, hold it."""
+        return {**vars(self), "epsilon": exact_text(self.epsilon)}
 
 
 @dataclass(frozen=True)
@@ -139,7 +166,7 @@ class Witness:
         Raises:
             WitnessMissing: the store is unknown.
             LedgerError: `store_superseded` or `witness_outdated`, the store is of another generation;
-                `ledger_behind_witness`, the witness has seen a charge that this ledger does not hold.
+                `ledger_behind_witness`, the witness holds a charge that is not, in every field, one of this ledger's.
         """
         with self._file.session("write") as connection:
             ledger = read()
@@ -165,7 +192,6 @@ class Witness:
             WitnessMissing: the charge was never vouched for.
             LedgerError: `store_superseded`, a copy was adopted that does not hold the charge.
         """
-        one = (ANSWERS.c.store == store_id) & (ANSWERS.c.charge == charge_hash) & (ANSWERS.c.step == step)
         charge = (CHARGES.c.store == store_id) & (CHARGES.c.hash == charge_hash)
         with self._file.session("write") as connection:
             current = _generation(connection, store_id)
@@ -174,12 +200,26 @@ class Witness:
                 raise errors.WitnessMissing(self.where, f"the charge {charge_hash[:16]} of store {store_id}")
             if generation < current[0]:
                 raise errors.store_superseded(self.where, store_id, generation, current[0])
-            recorded_digest = connection.execute(sa.select(ANSWERS.c.digest).where(one)).scalar()
+            recorded_digest = _answer(connection, store_id, charge_hash, step)
             if recorded_digest is None:
                 row = {"store": store_id, "charge": charge_hash, "step": step, "digest": digest}
                 connection.execute(sa.insert(ANSWERS).values(row))
             elif recorded_digest != digest:
-                raise errors.AnswerDrawnElsewhere(where=self.where, step=step)
+                raise self._drawn_elsewhere(connection, store_id, charge_hash, step)
+
+    def drawn_elsewhere(self, store_id: str, charge_hash: str, step: str) -> errors.AnswerDrawnElsewhere | None:
+        """Why a step must not be drawn: an answer to it is known already; None where there is none."""
+        with self._file.session("read") as connection:
+            if _answer(connection, store_id, charge_hash, step) is None:
+                return None
+            return self._drawn_elsewhere(connection, store_id, charge_hash, step)
+
+    def _drawn_elsewhere(
+        self, connection: sa.Connection, store_id: str, charge_hash: str, step: str
+    ) -> errors.AnswerDrawnElsewhere:
+        which = (CHARGES.c.store == store_id) & (CHARGES.c.hash == charge_hash)
+        account = connection.execute(sa.select(CHARGES.c.account).where(which)).scalar()
+        return errors.AnswerDrawnElsewhere(where=self.where, step=step, account=account or "ACCOUNT")
 
     def note_head(self, store_id: str, generation: int, number: int, entry_hash: str) -> None:
         """Writes down the ledger's latest entry; an earlier one than is known does nothing."""
@@ -204,7 +244,10 @@ class Witness:
         return None
 
     def note_place(self, store_id: str, place: str, folder_id: str = "") -> str | None:
-        """Remembers where a confidential folder of a store is; gives the place where it was before, if another one."""
+        """Remembers where a confidential folder of a store is; gives the place where it was before, if another one.
+
+        What stands there already never stops this: behind the largest number nothing more is remembered.
+        """
         with self._file.session("write") as connection:
             if _generation(connection, store_id) is None:
                 raise errors.WitnessMissing(self.where, f"store {store_id}")
@@ -213,7 +256,8 @@ class Witness:
             number, last = _latest(connection, PLACES.c.store == of, PLACES.c.number, PLACES.c.place) or (0, None)
             if last == place:
                 return None
-            connection.execute(sa.insert(PLACES).values(store=of, number=number + 1, place=place))
+            if number < LARGEST_NUMBER:
+                connection.execute(sa.insert(PLACES).values(store=of, number=number + 1, place=place))
             return last
 
     def folders_at(self, place: str) -> set[str]:
@@ -223,15 +267,14 @@ class Witness:
         return set()
 
     def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
-        """How many of the ledger's charges, its first ones, the witness holds; refuses where the two disagree.
-
-        Years are the ledger's business: it holds every charge of the witness's, and dates none before them.
-        """
+        """How many of the ledger's charges, its first ones, the witness holds; refuses where any field differs."""
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
         standing = self._standing(connection, store_id, ledger.generation, ledger.started_by)
         for position, charge in enumerate(standing.charges):
-            if position >= len(ledger.charges) or ledger.charges[position].hash != charge.hash:
-                raise errors.LedgerError("ledger_behind_witness", where=self.where, charge=charge)
+            if position >= len(ledger.charges) or ledger.charges[position] != charge:
+                raise errors.LedgerError(
+                    "ledger_behind_witness", where=self.where, charge=charge, epsilon=as_text(charge.epsilon)
+                )
         return len(standing.charges)
 
     def _refuse_generation(
@@ -250,12 +293,10 @@ class Witness:
     def _standing(self, connection: sa.Connection, store_id: str, generation: int, started_by: str) -> Standing:
         which = (CHARGES.c.store == store_id) & (CHARGES.c.generation == generation)
         rows = connection.execute(sa.select(CHARGES).where(which).order_by(CHARGES.c.position)).mappings()
-        names = WitnessedCharge.__dataclass_fields__
         try:
-            charges = [{name: row[name] for name in names} | {"epsilon": read_exact(row["epsilon"])} for row in rows]
-            return Standing(generation, started_by, tuple(WitnessedCharge(**charge) for charge in charges))
+            return Standing(generation, started_by, tuple(WitnessedCharge.read({**row}) for row in rows))
         except (ValueError, TypeError):
-            problem = self._file.altered(f"it holds a charge of store {store_id} without a price")
+            problem = self._file.altered(f"it holds a charge of store {store_id} that is not written as one")
         raise problem
 
 
@@ -264,7 +305,8 @@ def _latest(
 ) -> tuple[int, str] | None:
     """The largest number, and the text beside it, if there is one."""
     row = connection.execute(sa.select(number, text).where(which).order_by(number.desc()).limit(1)).first()
-    return None if row is None else (row[0], row[1])
+    # A file of SQLite may hold text in the place of a number, and puts it last: that fits nothing either.
+    return None if row is None else (row[0] if type(row[0]) is int else LARGEST_NUMBER + 1, row[1])
 
 
 def _generation(connection: sa.Connection, store_id: str) -> tuple[int, str] | None:
@@ -278,6 +320,12 @@ def _head(connection: sa.Connection, store_id: str, generation: int) -> tuple[in
     return _latest(connection, which, HEADS.c.number, HEADS.c.hash)
 
 
+def _answer(connection: sa.Connection, store_id: str, charge_hash: str, step: str) -> str | None:
+    """The digest of the answer to a charge's step, None before one is known."""
+    which = (ANSWERS.c.store == store_id) & (ANSWERS.c.charge == charge_hash) & (ANSWERS.c.step == step)
+    return connection.execute(sa.select(ANSWERS.c.digest).where(which)).scalar()
+
+
 def _start(connection: sa.Connection, store_id: str, ledger: Standing) -> None:
     row = {"store": store_id, "generation": ledger.generation, "started_by": ledger.started_by}
     connection.execute(sa.insert(GENERATIONS).values(row))
@@ -287,7 +335,7 @@ def _append(connection: sa.Connection, store_id: str, ledger: Standing, seen: in
     """Adds the ledger's charges behind the `seen` ones."""
     place = {"store": store_id, "generation": ledger.generation}
     rows = [
-        vars(charge) | place | {"position": position, "epsilon": exact_text(charge.epsilon)}
+        charge.facts() | place | {"position": position}
         for position, charge in enumerate(ledger.charges[seen:], seen + 1)
     ]
     if rows:

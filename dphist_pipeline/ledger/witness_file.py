@@ -15,6 +15,7 @@ from dphist_pipeline.files import make_folder, state_folder
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessMissing
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
+from dphist_pipeline.sql_files import statement
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()
@@ -192,6 +193,7 @@ class WitnessServer(_OfWitness, PostgresDatabase):
     """A PostgreSQL database that holds a witness, and no ledger: both would be put back from one backup."""
 
     entered_by_runs = (CHARGES.name, ANSWERS.name, HEADS.name, PLACES.name)
+    for_new_rows: ClassVar = {name: (statement(f"ledger/witness_{name}"), None) for name in entered_by_runs}
 
     def is_free(self) -> bool:
         with self.transaction("read") as connection:

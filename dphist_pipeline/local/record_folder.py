@@ -5,9 +5,10 @@ same reports. Another question adds its epsilon to what each of them has spent, 
 not answer. The folder belongs to the contributors' side: it says who sent which report, and holds no value.
 
     <question's digest>.parquet   a row for each report, also those that were not sent; the epsilon in its metadata
-    limit.json                    the most that a contributor ever spends; and how ids are compared: with `ids: whole`,
-                                  blanks at their ends and zeros before a number do not count; without `ids`, as in
-                                  folders of earlier versions, they are compared as they are written
+    limit.json                    the most that a contributor ever spends; and how ids are compared: with `ids: forms`,
+                                  by `trim_all`, `number` and `fold` of `unit_forms`; with `ids: whole`, of
+                                  earlier versions, without blanks at the ends and zeros before a number; without
+                                  `ids`, of versions before those, as they are written
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dphist_pipeline import unit_forms
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.files import locked_folder, make_folder, replace_durably
 from dphist_pipeline.local.contributor import record_unusable
@@ -47,8 +49,8 @@ SCHEMA = pa.schema(
 DAMAGED = "is damaged; restore it. Without it nothing is answered"
 
 _EPSILON = b"epsilon"
-_FORM = "whole"
-_BLANKS = " \t\n\r\u00a0"  # as `trim` in `unit_normalise`
+_FORM, _FORM_BEFORE = "forms", "whole"
+_BLANKS = " \t\n\r\u00a0"  # of `_FORM_BEFORE`
 _UNSOUND = (pa.ArrowException, OSError, KeyError, ValueError, TypeError, ArithmeticError)
 
 
@@ -121,8 +123,8 @@ class RecordFolder:
         """
         with self._held():
             _agreed_limit(self.folder, self.limit)  # another program may have answered first, with another limit
-            if not _anybody_answered(self.folder) or _ids_of(self.folder) == _FORM:
-                names, values = _normalised_names(names, values)
+            form = _ids_of(self.folder) if _anybody_answered(self.folder) else _FORM
+            names, values = _normalised_names(names, values, form)
             contributors, rows = _by_contributor(names, values, question.values)
             file = self.folder / f"{question.digest}.parquet"
             answers = _read_answers(question, file) if file.exists() else SCHEMA.empty_table()
@@ -263,11 +265,20 @@ def _by_contributor(
     return names_of, rows
 
 
-def _normalised_names(names: Sequence[str], values: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
-    """Names in one form, so that `1`, `001` and ` 1 ` are one contributor; without those of which nothing is left."""
-    formed = [name if name.startswith("row ") else _whole(name) for name in names]
+def _normalised_names(
+    names: Sequence[str], values: NDArray[np.float64], form: str | None
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Names in the form of a folder, so that `1`, `1.0` and ` 001 ` are one; without those of which nothing is left."""
+    if form is None:
+        return list(names), values
+    in_form = _formed if form == _FORM else _whole
+    formed = [name if name.startswith("row ") else in_form(name) for name in names]
     has_name = np.array([name != "" for name in formed], dtype=bool)
     return [name for name in formed if name], values[has_name]
+
+
+def _formed(name: str) -> str:
+    return unit_forms.folded(unit_forms.as_number(unit_forms.trimmed(name)))
 
 
 def _whole(name: str) -> str:
@@ -278,7 +289,7 @@ def _whole(name: str) -> str:
 def _ids_of(folder: Path) -> str | None:
     """The form of ids in a folder in which somebody answered; None for the form of earlier versions."""
     form = json.loads((folder / LIMIT).read_bytes()).get("ids")
-    if form not in (None, _FORM):
+    if form not in (None, _FORM_BEFORE, _FORM):
         raise record_unusable(folder, f"has ids in a form that this version does not know ({form!r}); use a newer one")
     return None if form is None else str(form)
 

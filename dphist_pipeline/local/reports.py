@@ -37,7 +37,7 @@ Bytes = NDArray[np.uint8]
 
 BATCH = 1 << 18  # most reports in a batch
 BATCH_BYTES = 1 << 24  # most bytes of a batch, where reports are long
-FEWEST = 64  # least reports in a batch, where a file's footer claims that its rows are very long
+ROOM = 1 << 20  # bytes of a row group beside its reports: pages, dictionaries
 STREAMED = 1 << 20  # bytes of the buffer that a file is read through
 CHUNK = 1 << 22  # bytes of text that are read at once
 MEMORY: dict[str, str | int | float | list[str]] = {
@@ -85,9 +85,9 @@ class Batch:
 
 
 def files_at(pattern: str) -> list[Path]:
-    """The files that match an absolute glob, without folders, sorted by name; `**` reaches into folders."""
+    """The regular files that match an absolute glob, sorted by name; `**` reaches into folders."""
     files = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute patterns
-    return sorted(path for path in files if not path.is_dir())
+    return sorted(path for path in files if path.is_file())
 
 
 def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str, int]]:
@@ -162,7 +162,10 @@ def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
     """The rows of Parquet files that may be reports to a question, in batches that fit into memory."""
     for file in files:
         problem, parquet = None, _opened(file)
-        fitting = BATCH_BYTES // question.report_bytes, max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
+        fitting = (
+            BATCH_BYTES // question.report_bytes,
+            max(1, BATCH_BYTES // _longest_row(parquet.metadata, question.report_bytes)),
+        )
         try:
             for rows in parquet.iter_batches(max(1, min(BATCH, *fitting)), columns=list(COLUMNS), use_threads=False):
                 yield _batch(question, rows)
@@ -177,7 +180,7 @@ def questions_named(files: Sequence[Path]) -> set[str]:
     digests = set[str]()
     for file in files:
         problem, parquet = None, _opened(file)
-        fitting = max(FEWEST, BATCH_BYTES // _longest_row(parquet.metadata))
+        fitting = max(1, BATCH_BYTES // _longest_row(parquet.metadata, NAMED))
         try:
             for rows in parquet.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
                 names = pc.unique(_plain(rows.column("question"), NAMED))
@@ -249,6 +252,8 @@ def _from_hex(texts: list[bytes], width: int) -> Bytes:
 
 
 def _opened(file: Path) -> Any:
+    if file.exists() and not file.is_dir() and not file.is_file():
+        raise reports_unreadable(file, "are no file: a pipe or a device; name files")
     try:
         # Without these settings pyarrow holds whole files, or whole columns, in memory.
         parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=STREAMED)
@@ -272,10 +277,18 @@ def _opened(file: Path) -> Any:
     raise reports_unreadable(file, problem)
 
 
-def _longest_row(metadata: Any) -> int:
-    """The largest average length of a row in a row group, in bytes, as the file's footer claims."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=1) or 1
+def _longest_row(metadata: Any, body: int) -> int:
+    """The length in bytes that a row may have by the file's footer; rows are read singly where one may be huge.
+
+    A row group with more bytes than its rows need for bodies of `body` bytes may hold them all in one row, or in one
+    word to which all rows point.
+    """
+    longest = 1
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        fitting = group.num_rows * (body + ID_BYTES + NAMED + 16) + ROOM
+        rows = max(1, group.num_rows) if group.total_byte_size <= fitting else 1
+        longest = max(longest, group.total_byte_size // rows)
+    return longest
 
 
 def _fits(kinds: list[Any], name: str) -> bool:

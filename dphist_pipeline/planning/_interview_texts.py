@@ -9,7 +9,7 @@ from typing import Any
 
 from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis
 from dphist_pipeline.errors import Refused, first_of
-from dphist_pipeline.planning.drafting import comment_text, draft_refused, field, yaml_text
+from dphist_pipeline.planning.drafting import PUBLISH, comment_text, draft_refused, field, yaml_text
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
@@ -65,6 +65,8 @@ def why_format(of_spreadsheet: bool) -> tuple[str, ...]:
 COLUMNS = "Which columns do readers need? Numbers or names, with commas between"
 WHY_COLUMNS = (
     "Each becomes an axis. Every combination is a cell with noise of its own: cells multiply, and rows do not.",
+    "None that is made of other people's rows (a household's size, a rank, a calibrated weight): epsilon does not "
+    "cover it.",
     "Rule of thumb: two or three; at least 20 rows a cell in a period.",
 )
 WHY_AXIS = (
@@ -236,6 +238,7 @@ def _lines(release: str, file: str, answers: Mapping[str, Any], within: str, ser
     for name in _AFTER_AXES:
         if name in answers:
             yield _field(name, answers[name], comments)
+    yield PUBLISH
 
 
 def _field(name: str, value: Any, comments: Mapping[str, str]) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dphist_pipeline.csv_text import UTF_8
+from dphist_pipeline.csv_text import QUOTE_ALL, UTF_8
 from dphist_pipeline.declared_numbers import is_number, keys_of
 from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.mistakes import shown
-from dphist_pipeline.spec.sources import EVERY_ROW, ISO
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO, quote_in_words
 
 MOST_NEVER = 3
 NOTHING = "NULL"  # as DuckDB calls the type of a column that holds nothing but nulls
@@ -67,6 +67,26 @@ def encoding_in_words(spec: ReleaseSpec) -> str:
     return f"CSV is read as {spec.csv_encoding}: {broken if spec.csv_encoding == UTF_8 else alone}{mend}"
 
 
+def lines_in_words(spec: ReleaseSpec) -> str:
+    """What a line of a CSV file must be to count, and whom it is taken for; empty for other sources."""
+    if spec.source_format != "csv":
+        return ""
+    form = {"": "no field in quotes", QUOTE_ALL: "every field in quotes"}.get(spec.csv_quote, "quotes in pairs")
+    text = (
+        f"each line of CSV is read alone (`csv_quote: {quote_in_words(spec.csv_quote)}`): one with {form} and as many "
+        "fields as the header line is a row; any other is in no number and nobody's, and only `dphist look` tells how "
+        "many there are. `publish: if_plausible` holds back a file of which most lines are such"
+    )
+    if spec.csv_quote not in ("", QUOTE_ALL):
+        text += (
+            ". A text of several lines is cut into them, and one within it may count as a row of somebody else: have "
+            "such files written without line breaks in text, or with every field quoted and `csv_quote: all`"
+        )
+    if spec.csv_quote and spec.privacy_unit == EVERY_ROW:
+        text += ". With `privacy_unit: row`, what is protected is a line, not a person"
+    return text[0].upper() + text[1:]
+
+
 def example_of(pattern: str) -> str:
     """A date as a format writes it; empty where Python writes one of its signs in another way than DuckDB reads it."""
     return A_MOMENT.strftime(pattern) if _ALIKE.fullmatch(pattern) else ""
@@ -97,17 +117,28 @@ def _unit(spec: ReleaseSpec, text: bool) -> str:
     if spec.unit_normalise:
         return f"names are compared after {', '.join(spec.unit_normalise)}; a row without a name is left out"
     return (
-        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim, lower]` ignores these); a "
-        "row without a name is left out"
+        "names are compared letter by letter, with case and blanks (`unit_normalise: [trim_all, fold]` ignores these); "
+        "a row without a name is left out"
     )
 
 
 def _period(spec: ReleaseSpec, kind: str) -> str:
     if kind not in sources.TEXT:
-        return "holds nothing, so no row falls into a period" if kind == NOTHING else "a row without it is in no period"
+        return (
+            "holds nothing, so no row falls into a period"
+            if kind == NOTHING
+            else f"a row without it is in no period{_elsewhere(spec)}"
+        )
     reading = dates_in_words(spec.period_format)
-    mend = ', or set `period_format: "%d.%m.%Y"`' if spec.period_format is None else ""
-    return f"{reading}{mend}; what does not parse falls into no period"
+    return f"{reading}; what does not parse falls into no period{_elsewhere(spec)}"
+
+
+def _elsewhere(spec: ReleaseSpec) -> str:
+    """What becomes of a row in the files of another period; empty where a source says of no file which it is for."""
+    if not spec.has_placeholders:
+        return ""
+    reads = "" if not (spec.files_before or spec.files_after) else " and of those around them"
+    return f", nor does a row in other files than those of its period{reads}"
 
 
 def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
@@ -119,8 +150,7 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
             noun = f"lengths of time, in {axis.unit}"
         return f"{noun}{_compared(axis, kind) if isinstance(axis, ByText) else ''}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
-        mend = ', or set `format: "%d.%m.%Y"`' if axis.format is None else ""
-        return f"{dates_in_words(axis.format)}{mend}; a row whose value does not parse {ends}"
+        return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
         reading = _text_numbers(spec)
         return f"{reading}; a row whose value does not parse {ends}"

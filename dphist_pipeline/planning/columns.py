@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -64,8 +64,7 @@ class Layout:
 
     Attributes:
         delimiter: between fields of a CSV file; empty for Parquet.
-        quote: around fields of a CSV file; empty for Parquet, or if neither the header line has quotes nor a
-            spreadsheet seems to have written the file.
+        quote: around fields of a CSV file; empty where the header line is none with quotes.
         encoding: that the bytes of a CSV file's header line look like.
         says_encoding: whether they tell it; plain ASCII is written alike in most.
     """
@@ -73,7 +72,7 @@ class Layout:
     file: Path
     columns: tuple[Column, ...]
     delimiter: str = ""
-    quote: str = ""
+    quote: str = '"'
     encoding: Encoding = UTF_8
     says_encoding: bool = True
 
@@ -147,8 +146,10 @@ def _csv(file: Path) -> Layout:
     # Signs inside quotes part no fields.
     bare = _QUOTED.sub("", line)
     delimiter = max(DELIMITERS, key=(bare if any(sign in bare for sign in DELIMITERS) else line).count)
-    # Spreadsheets begin a file with a mark of its encoding, or part fields by semicolons, and quote where they must.
-    quote = '"' if '"' in line or text.startswith("\ufeff") or delimiter == ";" else ""
+    quote = '"'
+    with suppress(ValueError):
+        header_names(line, delimiter, "")
+        quote = '"' if '"' not in line else ""  # a quote within a name, as in `height in 5"`
     try:
         names = header_names(line, delimiter, quote)
         # A column whose name is blanks alone can be named by no spec.

@@ -18,7 +18,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
-from dphist_pipeline.spec.sources import ISO
+from dphist_pipeline.spec.sources import ISO, quote_in_words
 
 LONGEST_NAME_SHOWN = 40
 TEMPLATE = re.compile(r"\{\{|\{%|\{#")
@@ -53,8 +53,13 @@ def source_lines(output: Path, source: str | None, layout: Layout | None) -> lis
         lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
-            quote = f"'{layout.quote}'" if layout.quote == '"' else yaml_text(layout.quote)
-            lines.append(field("csv_quote", quote, "'\"' where fields are quoted, as by spreadsheets"))
+            lines.append(
+                field(
+                    "csv_quote",
+                    quote_in_words(layout.quote),
+                    "all if every field is in quotes: the safest; none if none ever is",
+                )
+            )
         if layout.encoding != UTF_8 or not layout.says_encoding:
             comment = (
                 "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
@@ -136,6 +141,12 @@ _OUTCOME = re.compile(
 )
 
 
+# Files without records, numbers in another form and a wrong encoding are no mistakes that a spec can show.
+PUBLISH = field(
+    "publish", "if_plausible", "numbers as if nothing had been read wait for a person; or automatic, manual"
+)
+
+
 @dataclass(frozen=True)
 class Roles:
     """The columns of a file, by what a spec can take them for."""
@@ -178,6 +189,7 @@ def draft(
         *_axes(others, ids, codes, dates, layout),
         *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
+        PUBLISH,
     ]
     text = "\n".join(lines) + "\n"
     attributes_in(text)  # refused unless it is YAML
@@ -293,6 +305,8 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
         f"  # The column that identifies a person, whose privacy is protected{hint}.",
         "  # Several columns as a list; `row` (no max_rows_per_unit, no `rows`) only if every row is another person.",
         field("privacy_unit", "[]", fields.OPEN),
+        "  # If it is text: ids that differ in case, or in blanks and invisible signs at the ends, are one person with",
+        "  # unit_normalise: [trim_all, fold]   # add `number` where 7, 7.0 and 007 are one person",
         field(
             "max_rows_per_unit", fields.OPEN, "the most rows of a person that count in a period; noise grows with it"
         ),
@@ -346,6 +360,8 @@ def _axes(
         "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
         "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
         "  # with such values are dropped.",
+        "  # No axis where a person is protected: a column made of other people's rows (a household's size, a rank,",
+        "  # a calibrated weight). One person more changes it in the rows of others: epsilon does not cover that.",
     ]
     reason = "which seems to name a unit: its cells would publish who is in the records."
     lines += [f"  # No axis: {comment_text(column.name)}, {reason}" for column in ids]
@@ -373,6 +389,7 @@ def _axis(column: Column, calendar: bool = False) -> str:
     parts = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
         parts += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
+        parts += [f"format: {fields.OPEN}"] if column.kind == "text" else []
     elif column.kind == "number":
         parts += [f"{key}: {fields.OPEN}" for key in ("start", "stop", "width")]
         parts += ["below: true", "above: true", "other: true"]

@@ -28,7 +28,7 @@ from dphist_pipeline.planning.drafting import as_words, comment_text, name_field
 from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quality, small_share
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
-from dphist_pipeline.planning.unit_names import label_of, names_person, unit_doubt
+from dphist_pipeline.planning.unit_names import doubt_of_other_rows, label_of, names_person, unit_doubt
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields
@@ -235,6 +235,9 @@ class _Interview:
                 yield from self._ask_axis(column)
             if not self.answers.get("axes"):
                 self.remarks.append("No axis is left: a table needs at least one.")
+        doubt = doubt_of_other_rows(list(map(str, self._units)), list(map(str, self._axis_columns)))
+        if doubt:
+            self.remarks.append(f"! {doubt} `back` goes to the question again.")
         if self.layout.delimiter == ";" and not self.layout.says_encoding:
             yield from self._ask(
                 Question(texts.ENCODING, texts.WHY_ENCODING, UTF_8), lambda answer: {"csv_encoding": answer}
@@ -284,6 +287,7 @@ class _Interview:
         yield from self._ask(Question(f"Which values has {comment_text(column.name)}?", explanation, fitting), read)
         if len(self._axes) > axes_before:
             yield from self._ask_bands(column)
+            yield from self._ask_format(column)
             yield from self._ask_name(column)
 
     def _ask_bands(self, column: Column) -> Talk:
@@ -304,6 +308,18 @@ class _Interview:
 
         asks = f"Does the file itself write {comment_text(first)} in {comment_text(column.name)}? yes or no"
         yield from self._ask(Question(asks, texts.why_bands(comment_text(first))), read)
+
+    def _ask_format(self, column: Column) -> Talk:
+        """How the dates of a calendar axis over text are written, unless the period's column said so."""
+        *axes, axis = self._axes
+        if "calendar" not in axis or column.kind != "text":
+            return
+        if column.name == self.answers.get("period_column"):
+            self.answers["axes"] = [*axes, {**axis, "format": self.answers["period_format"]}]
+            return
+        explanation = texts.why_format(of_spreadsheet=self.layout.delimiter == ";")
+        question = Question(f"How are dates written in {comment_text(column.name)}?", explanation)
+        yield from self._ask(question, lambda answer: {"axes": [*axes, {**axis, "format": _format_named(answer)}]})
 
     def _ask_name(self, column: Column) -> Talk:
         """What the published column of an axis is called, where the column's own name gives none."""
@@ -638,10 +654,14 @@ def _is_yes(answer: str) -> bool:
 
 
 def _date_format(answer: str) -> Answers:
+    return {"period_format": _format_named(answer)}
+
+
+def _format_named(answer: str) -> str:
     formats = _formats_meant(answer)
     if formats:
         raise ValueError(f"did you mean {' or '.join(formats)}? %d is the day, %m the month, %Y the year")
-    return {"period_format": answer}
+    return answer
 
 
 def _with_open_ends(bins: Mapping[str, object], column: Column, numbers: Sequence[str]) -> dict[str, object]:

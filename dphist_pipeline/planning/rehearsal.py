@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dphist_pipeline.csv_text import QUOTE_ALL, sign_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Refused
@@ -274,12 +275,12 @@ def write_records(invented: InventedRecords, spec: ReleaseSpec, folder: Path) ->
         parquet.write_table(pa.table(invented.columns), path)
         return path
     path = folder / "records.csv"
-    quote = spec.csv_quote
+    quote = sign_of(spec.csv_quote)
 
     def field(value: Value) -> str:
         text = "" if value is None else str(value)
-        special = any(sign in text for sign in (spec.csv_delimiter, quote) if sign)
-        return f"{quote}{text.replace(quote, quote * 2)}{quote}" if quote and special else text
+        special = spec.csv_quote == QUOTE_ALL or any(sign in text for sign in (spec.csv_delimiter, quote))
+        return f"{quote}{text.replace(quote, quote * 2)}{quote}" if spec.csv_quote and special else text
 
     # A category that the encoding has no letters for stands in no such file, either.
     with path.open("w", encoding=spec.csv_encoding, errors="replace", newline="\n") as file:
@@ -388,9 +389,9 @@ def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> InventedRecords:
     parting = spec.csv_delimiter
     for name in columns:
         if parting in name:
-            raise rehearsal_refused(f"column {name!r} contains the delimiter; declare `csv_quote`")
+            raise rehearsal_refused(f"column {name!r} contains the delimiter; declare `csv_quote: rfc`")
     remarks = [
-        f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote`"
+        f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote: rfc`"
         for axis in spec.domain.axes
         if isinstance(axis, ByText) and any(parting in text for text in axis.texts)
     ]

@@ -1,9 +1,13 @@
-"""What the name of a column says of a unit: whether it seems to name a person or an event. Names are public."""
+"""What the name of a column says of a unit: a person, an event, or what other people's rows made. Names are public."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 # Names are compared in words with `_` between them: `patientId` as `patient_id`.
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
@@ -27,6 +31,14 @@ _PERSON = re.compile(
     rf"({_MORE_PEOPLE})(_?({_KEYS}))?|({_KEYS}|numero)_({_MORE_PEOPLE})|(pid|ssn|nhs|mrn)(_({_KEYS}))?"
 )
 _EVENT = re.compile(rf"({_EVENTS})_?({_KEYS})|({_KEYS}|numero)_({_EVENTS})")
+_HOUSEHOLDS = "household|haushalt|hh|family|famil|famille|familie|menage|foyer|hogar"
+# What is computed from the rows of several people: `household_size`, `income_rank`, `calibrated_weight`.
+_OF_HOUSEHOLDS = re.compile(rf"(^|_)(({_HOUSEHOLDS})[a-z]*|{PEOPLE.replace('|', 's|')}s_in|n_?persons|siblings?)(_|$)")
+_OF_ALL_ROWS = re.compile(
+    r"(^|_)(rank|ranks|ranking|rang|percentile|quantile|decile|quintile|quartile|pctl|zscore|weight|weights|wgt|wt|"
+    r"weighting|gewicht|hochrechnung|poids|p?wgtp|calib[a-z]*|propensity)(_|$)"
+)
+_OF_A_BODY = re.compile(r"(^|_)(birth|body|kg|kilo|g|gram|grams|lb|lbs|loss|gain|geburts?|koerper)(_|$)")
 _OF_ANY_ROW = re.compile(r"id|uid|uuid|guid|index|key|seq|sequence|nr|no|number|nummer|lfd_?(nr|no)?")
 _LABEL_END = re.compile(r"_(id|nr|nbr|no|num|number|nummer|key)$")
 
@@ -68,4 +80,34 @@ def unit_doubt(units: Sequence[str], columns: Sequence[str]) -> str:
     return (
         f"{events[0]} looks like the id of an event or a row{other}: with it as `privacy_unit`, a person with several "
         f"is hidden in one of them at a time, and not as a whole. To protect people, {mend}."
+    )
+
+
+def doubt_of_axes(spec: ReleaseSpec) -> str:
+    """The warning of `doubt_of_other_rows` for a spec; else empty."""
+    return doubt_of_other_rows(spec.privacy_unit.columns, [column for axis in spec.axes for column in axis.columns])
+
+
+def doubt_of_other_rows(units: Sequence[str], columns: Sequence[str]) -> str:
+    """A warning where an axis has the name of what other people's rows make, as a household's size; else empty.
+
+    Args:
+        units: columns of the privacy unit, or `row`. Where one names a household, its size is its own.
+        columns: those of the axes.
+    """
+    of_household = any(re.search(rf"(^|_)({_HOUSEHOLDS})", as_words(unit)) for unit in units)
+    doubtful = []
+    for name in dict.fromkeys(columns):
+        words = as_words(name)
+        of_all = _OF_ALL_ROWS.search(words) and not _OF_A_BODY.search(words)
+        if of_all or (not of_household and _OF_HOUSEHOLDS.search(words)):
+            doubtful.append(name)
+    if not doubtful or set(doubtful) <= set(units):
+        return ""
+    unit = " with ".join(units)
+    return (
+        f"{', '.join(doubtful)}: the name speaks of what is computed from the rows of several people (a household's "
+        f"size, a rank, a weight). If one {unit} more or less changes it in the rows of others, epsilon does not cover "
+        f"that, and no file shows it. Leave it out, or protect all whom it is made of, as in `privacy_unit: "
+        "household_id`: docs, *Persons by household size*."
     )

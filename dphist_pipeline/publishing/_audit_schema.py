@@ -149,6 +149,7 @@ class _Audit(TypedDict):
     report_law: NotRequired[_Law]
     reports: NotRequired[dict[str, Any]]
     versions: NotRequired[dict[str, _Text]]
+    zone_data: NotRequired[dict[str, _Text]]
     withdrawn: NotRequired[_Withdrawal]
     approved: NotRequired[dict[str, Any]]
     compared: NotRequired[_Comparison]

@@ -12,7 +12,8 @@ import numpy as np
 
 from dphist_pipeline.languages.texts import gettext, number_text
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet takes for a formula
+# How a cell begins that a spreadsheet takes for a formula; those of East Asia do so at full-width signs, too.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 # Numbers, and bins in words (-5 to 0), begin alike and are no formulas; for the engines of Python and of Arrow.
 _NUMBER, _WORD = r"[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?", "[A-Za-zÀ-ÿ]+"
 NO_FORMULA = f"{_NUMBER}( {_WORD} ({_WORD}|{_NUMBER}))?"

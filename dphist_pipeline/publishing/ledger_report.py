@@ -30,6 +30,7 @@ _WORDS = {
     "moved": marked("moved the ledger"),
     "countersigned": marked("signed a decision"),
     "looked": marked("looked at exact numbers of the records"),
+    "listed": marked("listed what waits for a second signature"),
 }
 _ALLOWED = {
     "source": marked("allowed a source"),
@@ -113,6 +114,8 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
         change = pgettext("place", "to %(place)s", place=facts["to"])
     elif entry.kind == "looked":
         change = gettext("release %(release)s, period %(period)s", release=facts["release"], period=facts["period"])
+    elif entry.kind == "listed":
+        change = ", ".join(gettext("entry %(number)s", number=number) for number in facts["waiting"])
     elif entry.kind in ("disallowed", "countersigned"):
         change = gettext("entry %(number)s", number=facts["decision"])
     return {

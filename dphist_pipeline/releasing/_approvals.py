@@ -9,6 +9,7 @@ nothing answers from it.
 from __future__ import annotations
 
 import json
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,9 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
         "stays as it is.",
         code="withdrawn_otherwise",
     )
+
+
+DAMAGED = "damaged"  # begins the name of a folder whose files were damaged when they were withdrawn
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,11 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     return [folder for folder in folders if folder.exists()]
 
 
+def damaged_folders(store: Store, release: str, period: str) -> list[Path]:
+    """The folders of a period's publications that were damaged when they were withdrawn."""
+    return sorted(store.published(Key(release, period, 1)).parent.glob(f"{DAMAGED}_revision=*"))
+
+
 def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
     """Marks a release of the local model, for which no ledger charged anything: audits and cards alone say so."""
     folders = [folder for folder in sorted(store.published(first).parent.glob("revision=*")) if is_local(folder)]
@@ -219,10 +228,8 @@ def is_local(folder: Path) -> bool:
 def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     """Marks what the ledger says is withdrawn and whose audit does not say so yet: somebody was killed in between.
 
-    Raises:
-        PublishedFilesDamaged: of one that is damaged, after all the others are marked.
+    Files that are damaged cannot be marked: their folder gets another name, under which nothing is a publication.
     """
-    damaged = None
     for key, note in Statement.noted(ledger, "withdrawn"):
         folder = store.published(Key(*key))
         try:
@@ -233,10 +240,10 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
                     # comes next, though this process is killed here and what comes next is the replay of another.
                     (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
                     PublishedFolder(folder).mark_withdrawn(notice, scratch)
-        except PublishedFilesDamaged as error:
-            damaged = error
-    if damaged is not None:
-        raise damaged
+        except PublishedFilesDamaged:
+            with store.building(), suppress(FileNotFoundError):  # another process was first
+                (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
+                folder.rename(folder.with_name(f"{DAMAGED}_{folder.name}_{uuid.uuid4().hex[:8]}"))
 
 
 def finish_rejections(store: Store, ledger: Ledger) -> None:

@@ -22,6 +22,8 @@ from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.spec.sources import quote_in_words
+from dphist_pipeline.zone_data import zone_data_facts
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
@@ -91,6 +93,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         "period": key.period,
         "period_start": period.start.isoformat() if period.start else None,
         "period_end": period.end.isoformat() if period.end else None,
+        **({"zone_data": zone_data_facts(spec.time_zone)} if spec.time_zone != "UTC" else {}),
         **({"next_release": day.isoformat()} if (day := spec.period_rule.next_release(period)) else {}),
         "revision": key.revision,
         "reason": charge.reason,
@@ -156,6 +159,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         for look in ledger.looks(spec.account)
         if look.number < charge.number
     ]
+    by_lines = any(decision.reading is not None and decision.reading.lines for decision in decisions)
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
     return {
@@ -164,6 +168,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         **({"required_checks": checks} if checks else {}),
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
+        **({"csv_quote": quote_in_words(spec.csv_quote)} if by_lines else {}),
         **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
         **({"looked": looks} if looks else {}),
         "allowed": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.loading import resolve_templates
-from dphist_pipeline.spec.sources import server_of
+from dphist_pipeline.spec.sources import TEXT, server_of, undeclared_dates
 
 
 def engine_refused(address: str, problem: str) -> Halted:
@@ -64,6 +65,18 @@ def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> di
     from dphist_pipeline.confidential.reading import ingest
 
     return ingest.check_columns(plan, folder)
+
+
+def refuse_undeclared_dates(spec: ReleaseSpec, types: Mapping[str, str]) -> None:
+    """Refuses a new charge over dates in text of which no field says how they are written.
+
+    `types`: of columns, as far as they are known.
+    """
+    from dphist_pipeline.confidential.reading.source import ColumnRefused
+
+    for column, field in spec.undeclared_dates.items():
+        if types.get(column) in TEXT:
+            raise ColumnRefused(column, undeclared_dates(field))
 
 
 def _resolved(written: str) -> str:

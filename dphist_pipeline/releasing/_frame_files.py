@@ -140,22 +140,28 @@ def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:
 
 
 def _is_of_objects(kind: Any) -> bool:
-    return str(kind) == "object" or getattr(kind, "storage", "") == "python"
+    return str(kind) in ("object", "category") or getattr(kind, "storage", "") == "python"
 
 
-def _from_pandas(column: pd.Series[Any], category: bool) -> pa.Array | pa.ChunkedArray:
+def _from_pandas(column: Any, category: bool) -> pa.Array | pa.ChunkedArray:
     """A column as Arrow, of a kind that rows of other people do not change.
 
     pandas makes whole numbers floats, and truth values objects, as soon as one is missing. Categories are compared with
     both kinds of numbers alike, and every object is written as its own text; a decimal that is compared with categories
-    as text that says the number alone.
+    as text that says the number alone. One more record may give the categories of a column another type, too, so they
+    are their own text whatever that is.
     """
-    if _is_of_objects(column.dtype):
+    if hasattr(column, "sparse"):
+        column = column.sparse.to_dense()
+    if hasattr(column, "cat"):  # of dtype `category`
+        categories = pa.array([_text(value, category) for value in column.cat.categories], pa.large_string())
+        return categories.take(pa.array(column.cat.codes, mask=column.isna()))
+    if column.dtype.kind == "c" or _is_of_objects(column.dtype):
         return pa.array([_text(value, category) for value in column], pa.large_string())
     return pa.array(column, from_pandas=True)
 
 
-def _text(value: object, category: bool = False) -> bytes | None:
+def _text(value: Any, category: bool = False) -> bytes | None:
     """An object of a pandas column as text; what is no Unicode becomes `?`, as undecodable bytes of files do."""
     try:
         if value is None or value != value:
@@ -166,8 +172,11 @@ def _text(value: object, category: bool = False) -> bytes | None:
             return b"true" if value else b"false"
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace").replace("\ufffd", "?").encode()
-        whole = isinstance(value, float) and value.is_integer() and abs(value) < WHOLE_FLOATS
-        return str(int(value) if whole else value).encode("utf-8", "replace")  # type: ignore[call-overload]
+        if isinstance(value, np.complexfloating | complex) and value.imag == 0:
+            value = value.real  # one complex number makes all other numbers of a column complex
+        if isinstance(value, float | np.floating) and abs(number := float(value)) < WHOLE_FLOATS:
+            value = int(number) if number.is_integer() else value
+        return str(value).encode("utf-8", "replace")
     except Exception:  # of any object's own code, `pandas.NA` among them
         return None
 

@@ -37,13 +37,18 @@ class FilesMissing(Halted):
 
 
 def plan_of(
-    spec: ReleaseSpec, period: Period, allowed: SourceReading | None = None, run: MechanismRun | None = None
+    spec: ReleaseSpec,
+    period: Period,
+    allowed: SourceReading | None = None,
+    run: MechanismRun | None = None,
+    charges: bool = False,
 ) -> CountingPlan:
     """What reading and counting need of a spec, for one period.
 
     Args:
         allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
         run: of the mechanism, as a release froze it; what reads without a release has none.
+        charges: whether a new charge is to follow, for which a column of text says how its dates are written.
 
     Raises:
         FilesMissing: with each file that the period needs and that is not there.
@@ -60,6 +65,7 @@ def plan_of(
         period_column=spec.period_column,
         period_format=spec.text_format,
         time_zone=spec.time_zone,
+        undeclared_dates=spec.undeclared_dates if charges else {},
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
@@ -147,6 +153,7 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
         decimal_comma=records.decimal_comma,
         thousands=records.thousands,
         folder=folder,
+        numbers=records.privacy_unit.columns if "number" in records.unit_normalise else (),
         query=query,
     )
 

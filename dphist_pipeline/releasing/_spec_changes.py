@@ -17,6 +17,7 @@ from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.sources import quote_in_words
 
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
@@ -105,6 +106,9 @@ def _differences(place: str, then: Any, now: Any) -> Iterator[Change]:
     elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
         for number, (one, other) in enumerate(zip(then, now, strict=True)):
             yield from _differences(f"{place}[{number}]", one, other)
+    elif then != now and place == "csv_quote":
+        default = ", the default from 0.3.0 on; write `csv_quote: none`" if (then, now) == ("", '"') else ""
+        yield place, quote_in_words(then), quote_in_words(now) + default
     elif then != now:
         yield place, _written(then), _written(now)
 

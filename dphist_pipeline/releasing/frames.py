@@ -104,7 +104,7 @@ def count_cube(
         privacy_unit: the column that names a person, several that do so together, or `row`.
         max_rows_per_unit: how many rows of a unit count; may be left out with `row` alone.
         neighbours: what the sensitivity holds for: add_remove or substitute.
-        unit_normalise: forms that names of units are brought into before they are compared: trim, lower, nfc.
+        unit_normalise: forms that names of units are brought into before they are compared: see the reference of specs.
         time_zone: of times without an offset.
 
     Raises:

@@ -40,6 +40,7 @@ from dphist_pipeline.releasing._approvals import (
     nothing_to_decide,
     record_if_published,
 )
+from dphist_pipeline.releasing._approvals import damaged_folders as damaged_folders
 from dphist_pipeline.releasing._approvals import reject as reject
 from dphist_pipeline.releasing._attempts import Attempt as Attempt
 from dphist_pipeline.releasing._attempts import Paid, Race, refuse_overtaken
@@ -357,7 +358,11 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
     """Reads, bounds and counts the records of the period into a file in the run's private folder; gives its path."""
     # Before any file is looked for: what is not allowed, or no longer, is not read, whatever was charged for it.
     decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)
-    with as_file(plan_of(attempt.spec, attempt.period, decisions[0].reading, attempt.run), frame, folder) as plan:
+    spec, charges = attempt.spec, attempt.charge is None
+    if charges:
+        engines.refuse_undeclared_dates(spec, spec.declared_types)
+    plan = plan_of(spec, attempt.period, decisions[0].reading, attempt.run, charges)
+    with as_file(plan, frame, folder) as plan:
         return engines.count(plan, decisions, folder, attempt.progress)
 
 
@@ -425,7 +430,10 @@ def draw(attempt: Attempt, load: Load, scratch: Path) -> Paid:
         if charged.published is None:
             witness.vouch_answer(store.id, charged.charge.hash, step, digest)
 
-    journal = Journal(store.journal(attempt.key), scratch, charged.charge.hash, vouch)
+    def elsewhere(step: str) -> DphistError | None:
+        return witness.drawn_elsewhere(store.id, charged.charge.hash, step) if charged.published is None else None
+
+    journal = Journal(store.journal(attempt.key), scratch, charged.charge.hash, vouch, elsewhere)
     attempt.progress(f"releasing by {spec.mechanism}")
     counts = attempt.run.private_counts(charged.load, journal)
     try:

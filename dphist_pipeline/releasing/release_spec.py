@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec.mistakes import shown
 from dphist_pipeline.spec.model import DeclaredRelease, Registry
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, as_glob
 
@@ -39,21 +37,6 @@ class ReleaseSpec(DeclaredRelease):
         columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes))
         return {column: sources.TEXT[0] for column in columns if column is not None}
 
-    def unsaid_dates(self, types: Mapping[str, str]) -> str:
-        """A warning where the period's column is text and the spec does not say how dates are written; else empty.
-
-        `types`: the engine's, by column; without that of the period's column nothing is said.
-        """
-        column = self.period_column
-        if column is None or self.period_format is not None or types.get(column) not in sources.TEXT:
-            return ""
-        return (
-            f"`{column if column.isprintable() else shown(column)}` is text, and no `period_format` says how its dates "
-            f"are written: only ISO dates, as {sources.AN_ISO_DATE}, are read, and a row with another date falls into "
-            "no period. If they are written otherwise, every number is noise around 0. Write `period_format: "
-            '"%d.%m.%Y"` where they are written 14.09.2026, or `period_format: iso`.'
-        )
-
 
 def reading_of(records: RecordSource) -> SourceReading:
     """What would be read and how, as an operator allows it; the address as a spec or a command wrote it."""
@@ -70,6 +53,7 @@ def reading_of(records: RecordSource) -> SourceReading:
         thousands=records.thousands,
         unit=records.privacy_unit.columns,
         unit_normalise=records.unit_normalise,
+        lines=records.source_format == "csv",
     )
 
 

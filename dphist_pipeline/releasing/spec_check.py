@@ -9,11 +9,10 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.releasing._plans import FilesMissing, plan_of, request_of
@@ -43,9 +42,13 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
 
 @dataclass(frozen=True)
 class Compared:
-    """What became of a comparison of columns: the declared types by column, or why nothing could be compared."""
+    """What became of a comparison of columns: the declared types by column, or why nothing could be compared.
+
+    `unreadable`: it is the source's fault: a file is missing, empty or damaged, and a release would be refused.
+    """
 
     problem: str = ""
+    unreadable: bool = False
     types: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,7 +75,7 @@ class SpecCheck:
         Raises:
             ColumnRefused: a column is missing, or of a type that cannot serve.
         """
-        from dphist_pipeline.confidential.reading.source import SourceRefused
+        from dphist_pipeline.confidential.reading.source import UNIT_UNNAMED, SourceRefused
         from dphist_pipeline.releasing import _engines as engines
         from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
@@ -85,10 +88,12 @@ class SpecCheck:
                 command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
                 return Compared(f"account {spec.account} is not open yet: {command}")
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
-            plan = plan_of(spec, period, decisions[0].reading)
+            plan = plan_of(spec, period, decisions[0].reading, charges=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return Compared(types=engines.check(plan, decisions, Path(scratch)))
-        except (StoreMissing, LedgerError, PeriodError, FilesMissing, FrameMissing, SourceRefused) as error:
+        except (FilesMissing, SourceRefused) as error:
+            return Compared(str(error), getattr(error, "problem", "") != UNIT_UNNAMED)
+        except (StoreMissing, LedgerError, PeriodError, FrameMissing) as error:
             return Compared(str(error))
 
     def changed_since_signed(self) -> str:
@@ -106,20 +111,17 @@ class SpecCheck:
             "ledger allow --for SPEC."
         )
 
-    def unsaid_dates(self, period: str, opens: bool = True) -> str:
-        """A warning where the period's column is text and the spec does not say how dates are written; else empty.
+    def refuse_undeclared_dates(self, types: Mapping[str, str]) -> None:
+        """Refuses dates in text of which no field of the spec says how they are written, as a new charge does.
 
-        Where the file's kind does not say that all is text, and `opens` allows it, the period's source is opened, of
-        which only names and types of columns are read. A replay opens none.
+        `types`: of columns, as far as they are known.
+
+        Raises:
+            ColumnRefused: with the line to write.
         """
-        spec = self.spec
-        if spec.period_column is None or spec.period_format is not None:
-            return ""
-        types: Mapping[str, str] = spec.declared_types
-        if not types and opens:
-            with suppress(DphistError):  # what was published stays, whatever became of the source since
-                types = self.columns(datetime.now(UTC), period).types
-        return spec.unsaid_dates(types)
+        from dphist_pipeline.releasing import _engines as engines
+
+        engines.refuse_undeclared_dates(self.spec, {**self.spec.declared_types, **types})
 
     @property
     def public_address(self) -> str | None:

@@ -159,6 +159,12 @@ class SpecDecisions:
             if self.account.signatures > 1:
                 words["signatures"] = f"{self.account.signatures} operators sign each later decision"
         words["reads"] = "no more than it may already" if self.reading is None else in_words(self.reading)
+        if not self.nothing:
+            unit = "person" if self.spec.privacy_unit == "row" else self.spec.privacy_unit
+            words["assumes"] = (
+                f"that a row tells of its own {unit} alone: no axis is made of other people's rows, as the size of a "
+                "household, a rank or a calibrated weight is"
+            )
         if self.also_of:
             words["shared with"] = ", ".join(self.also_of)
         if self.code_lists:
@@ -210,7 +216,10 @@ def in_words(reading: SourceReading) -> str:
     parts = [f"table {reading.table}"] if reading.table is not None else []
     if reading.format == "csv":
         sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
-        quoted = f"{reading.csv_quote} around some" if reading.csv_quote else "none quoted"
+        quoted = {"": "none quoted", "all": "every one quoted"}.get(
+            reading.csv_quote, f"{reading.csv_quote} around some"
+        )
+        quoted += ", each line alone" if reading.lines else ""
         encoding = f" in {reading.csv_encoding}" if reading.csv_encoding != "utf-8" else ""
         parts.append(f"CSV{encoding} with {sign} between fields, {quoted}")
     parts += ["columns of folders called column=value"] if reading.hive else []

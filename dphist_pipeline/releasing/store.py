@@ -47,7 +47,7 @@ from dphist_pipeline.files import (
     write_durably,
 )
 from dphist_pipeline.ledger.entries import Charge, Folder
-from dphist_pipeline.ledger.errors import WitnessMissing
+from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, place_of
@@ -256,10 +256,15 @@ class Store:
 
     def refuse_cut(self, ledger: Ledger, witness: Witness) -> None:
         """Refuses a ledger that lacks the latest entry which the witness has seen: its end was cut off."""
+        number = self.missing_head(ledger, witness)
+        if number is not None:
+            raise LedgerError("ledger_lacks_head", ledger=ledger.place, where=witness.where, number=number)
+
+    def missing_head(self, ledger: Ledger, witness: Witness) -> int | None:
+        """The number of the latest entry that the witness has seen, where the ledger does not hold it."""
         # The witness first, the ledger second: another process may enter something at this very moment.
         head = witness.head(self.id, ledger.head()[0])
-        if head is not None:
-            ledger.require([(f"the witness at {witness.where}", *head)])
+        return None if head is None or ledger.holds(*head) else head[0]
 
     def verify(self) -> tuple[int, int, list[str]]:
         """Reads the whole ledger again, and every published file against it, and those that no ledger pays for.
@@ -457,21 +462,14 @@ class Store:
         """The ledger entries that published audits and rejections name, so that an older ledger is noticed.
 
         Releases of the local model name none: their contributors spent, and this store's ledger knows nothing of it.
+        Nor does an audit that is damaged, no more than one that is gone: it stops its own publication, and no other.
         """
         for audit in sorted(self.public.glob("*/period=*/revision=*/audit.json")):
-            witness: tuple[str, int, str] | None = None
             with suppress(ValueError, KeyError, TypeError, OSError):
                 facts = json.loads(audit.read_bytes())
-                if facts["ledger"] is None and facts["model"] == "local":
-                    continue
-                witness = (str(audit.relative_to(self.root)), int(facts["ledger"]["number"]), facts["ledger"]["hash"])
-            if witness is None:
-                raise store_unusable(
-                    self.root,
-                    f"has a damaged audit, {audit.relative_to(self.root)}: restore it, or move its folder "
-                    "away and release that period again, at no cost",
-                )
-            yield witness
+                if facts["ledger"] is not None or facts["model"] != "local":
+                    entry = facts["ledger"]
+                    yield str(audit.relative_to(self.root)), int(entry["number"]), entry["hash"]
         for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):
             try:
                 facts = json.loads(rejection.read_bytes())

@@ -24,13 +24,14 @@ from dphist_pipeline.files import may
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
-from dphist_pipeline.ledger.errors import LedgerMoved, source_of_another
+from dphist_pipeline.ledger.entries import Entry
+from dphist_pipeline.ledger.errors import LedgerError, LedgerMoved, source_of_another
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import refuse_bad_spending
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 from dphist_pipeline.releasing.due import LATER, Cadence, charges_of
 from dphist_pipeline.releasing.store import Key, Store, store_unusable
 from dphist_pipeline.spec.periods import EVERYTHING
@@ -97,6 +98,13 @@ class StoreDecisions:
         # A decision counts at once: a ledger that is put back from before it is refused.
         if witness.standing(store.id) is not None:
             witness.note_head(store.id, *ledger.head())
+
+    def list_waiting(self) -> list[int]:
+        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers."""
+        if not self.ledger.books().permissions.unlisted():
+            return []  # no operator's key is needed
+        with self.signing() as operator:
+            return self.ledger.list_waiting(operator)
 
     def allow(
         self, account: str, what: dict[str, Any], reason: str = "", also_of: Sequence[str] = ()
@@ -217,15 +225,78 @@ class StoreDecisions:
         return ledger
 
     @staticmethod
-    def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[int, list[str]]:
+    def adopt(store: Store, reason: str, elsewhere: Mapping[str, Fraction]) -> tuple[Adoption, Entry]:
         """Starts a new generation of a store whose ledger or witness went missing; other copies draw nothing any more.
 
-        `elsewhere`: what was spent that neither ledger nor witness holds, by account. Gives the generation, and what
-        the witness held and the ledger did not: it counts as spent.
+        `elsewhere`: what was spent that neither ledger nor witness holds, by account. Gives what was decided, and its
+        entry, which may wait for a second signature.
 
         Raises:
             Refused: the witness is gone, and what was spent elsewhere was not stated for every account.
             Halted: this user cannot see what was rejected in it.
+        """
+        adoption = Adoption.of(store)
+        missing, unknown = adoption.unstated(elsewhere), sorted(set(elsewhere) - {*adoption.accounts})
+        if missing or unknown:
+            raise adoption_unclear(store.root, missing, unknown)
+        for epsilon in elsewhere.values():
+            refuse_bad_spending(epsilon)
+        ledger, operator = adoption.ledger, Operator.load()
+        entry = ledger.adopt(
+            reason, adoption.carried, elsewhere, operator, denies=adoption.denies, generation=adoption.generation
+        )
+        if ledger.waiting(entry.number) is None:
+            adoption.finish()
+        return adoption, entry
+
+    @classmethod
+    def sign(cls, store: Store, number: int) -> Adoption | None:
+        """Gives a decision its second signature; an adoption is judged again by what ledger and witness hold now.
+
+        Gives the adoption, if it is one.
+
+        Raises:
+            LedgerError: it does not wait; `adoption_lapsed`, another adoption is needed by now.
+        """
+        # Not `store.ledger()`: what an adoption is about went missing with the ledger.
+        first = Ledger.open(store.ledger_url, store.ledger_id).waiting(number)
+        if first is None or first.kind != "adopted":
+            decisions = cls.of(store)
+            with decisions.signing() as operator:
+                decisions.ledger.countersign(number, operator)
+            return None
+        adoption = Adoption.of(store)
+        stated = first.facts
+        if (stated["generation"], stated["carried"]) != (
+            adoption.generation,
+            [charge.facts() for charge in adoption.carried],
+        ) or adoption.unstated(stated["elsewhere"]):
+            raise LedgerError("adoption_lapsed", number=number)
+        adoption.ledger.countersign(number, Operator.load())
+        adoption.finish()
+        return adoption
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What adopting a store decides, by what its ledger and its witness hold now."""
+
+    store: Store
+    ledger: Ledger
+    witness: Witness
+    known: bool  # whether the witness knows the store
+    carried: tuple[WitnessedCharge, ...]  # what it holds and the ledger does not: it counts as spent
+    denies: bool  # whether it holds anything that the ledger does not, or not the store's generation
+    generation: int  # the number of the new one
+    forgotten: set[Path]  # files of rejections whose entries went missing with the ledger
+
+    @classmethod
+    def of(cls, store: Store) -> Adoption:
+        """Compares the ledger with the witness.
+
+        Raises:
+            Halted: this user cannot see what was rejected in the store.
+            LedgerError: the ledger lacks an entry that a publication names, and the witness does not hold it either.
         """
         if not may(store.confidential, os.R_OK | os.X_OK):
             problem = (
@@ -235,29 +306,50 @@ class StoreDecisions:
             raise store_unusable(store.root, problem)
         # Not `store.ledger()`: what was published or rejected names entries that went missing with the ledger.
         ledger = Ledger.open(store.ledger_url, store.ledger_id)
-        witness, accounts = store.witness(ledger), [account.name for account in ledger.accounts()]
+        witness, own = store.witness(ledger), ledger.standing()
         standing = witness.standing(store.id)
-        missing = sorted(set(accounts) - set(elsewhere)) if standing is None else []
-        unknown = sorted(set(elsewhere) - set(accounts))
-        if missing or unknown:
-            raise adoption_unclear(store.root, missing, unknown)
-        for epsilon in elsewhere.values():
-            refuse_bad_spending(epsilon)
-        held = {charge.hash for charge in ledger.standing().charges}
-        carried = [charge for charge in (standing.charges if standing else ()) if charge.hash not in held]
-        operator, forgotten = Operator.load(), store.forgotten_rejections(ledger)
+        seen = standing.charges if standing else ()
+        held = {charge.hash for charge in ledger.books().every_charge()}
+        carried = tuple(charge for charge in seen if charge.hash not in held)
+        fits = (
+            standing is not None
+            and (standing.generation, standing.started_by) == (own.generation, own.started_by)
+            and seen == own.charges[: len(seen)]
+            and store.missing_head(ledger, witness) is None
+        )
+        forgotten = store.forgotten_rejections(ledger)
         entries = [name for name in store.named_entries() if store.root / name[0] not in forgotten]
         ledger.require(entries, {charge.hash for charge in carried})
-        generation = ledger.adopt(reason, carried, elsewhere, operator)
-        witness.begin_generation(store.id, ledger.standing)
-        witness.note_head(store.id, *ledger.head())
-        for rejection in forgotten:
+        generation = 1 + max(own.generation, standing.generation if standing else 0)
+        return cls(store, ledger, witness, standing is not None, carried, not fits, generation, forgotten)
+
+    def spent(self) -> dict[str, Fraction]:
+        """What is counted as spent by the witness's word alone, by account."""
+        names = {charge.account for charge in self.carried}
+        return {
+            name: sum((charge.epsilon for charge in self.carried if charge.account == name), Fraction(0))
+            for name in sorted(names)
+        }
+
+    @property
+    def accounts(self) -> list[str]:
+        """Names of all accounts of the ledger."""
+        return [account.name for account in self.ledger.accounts()]
+
+    def unstated(self, elsewhere: Iterable[str]) -> list[str]:
+        """Accounts of which it must be stated what was spent elsewhere, since no witness knows, and is not."""
+        return [] if self.known else sorted({*self.accounts} - {*elsewhere})
+
+    def finish(self) -> None:
+        """Has the witness begin the generation, and takes away what was rejected in a ledger that is gone."""
+        self.witness.begin_generation(self.store.id, self.ledger.standing)
+        self.witness.note_head(self.store.id, *self.ledger.head())
+        for rejection in self.forgotten:
             # Its charge is never drawn again; what was drawn for it must not come back with an older journal either.
-            release, period, _ = rejection.relative_to(store.confidential / "rejected").parts
+            release, period, _ = rejection.relative_to(self.store.confidential / "rejected").parts
             key = Key(release, period, int(rejection.stem))
-            shutil.rmtree(store.journal(key), ignore_errors=True)
+            shutil.rmtree(self.store.journal(key), ignore_errors=True)
             rejection.unlink()
-        return generation, [charge.title for charge in carried]
 
 
 def asked_by_options(

@@ -13,7 +13,7 @@ from dphist_pipeline.domain import Axis, CalendarAxis, number_of_day
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec.mistakes import MistakesError, shown
 from dphist_pipeline.spec.periods import FIRST_YEAR, LAST_YEAR, MONTHS_OF
-from dphist_pipeline.spec.sources import DateFormat
+from dphist_pipeline.spec.sources import ISO, TextFormat
 
 WEEK_STARTS = (0, 6)  # Monday and Sunday, as `date.weekday` counts
 
@@ -58,7 +58,7 @@ class CalendarAxisSpec(NamedAxis):
     calendar: Literal["day", "week", "month", "quarter", "year"]
     start: Day = Field(description="the first day, such as 2026-01-05")
     stop: Day = Field(description="the day after the last, such as 2027-01-04")
-    format: DateFormat | None = None
+    format: TextFormat | None = None
 
     @model_validator(mode="after")
     def _whole_units(self) -> Self:
@@ -84,11 +84,14 @@ class CalendarAxisSpec(NamedAxis):
     @cached_property
     def axis(self) -> Axis:
         """The axis, its edges as numbers of days since 1970-01-01."""
-        return CalendarAxis(self.name, self.column, self._edges, other=self.other, format=self.format)
+        return CalendarAxis(
+            self.name, self.column, self._edges, other=self.other, format=None if self.format == ISO else self.format
+        )
 
     def normalised(self) -> dict[str, object]:
-        """All fields as JSON values, defaults filled in; the format only where there is one."""
-        return self.model_dump(mode="json", exclude_none=True, exclude={LABEL})
+        """All fields as JSON values, defaults filled in; no format where it is `iso`, the default."""
+        said = {LABEL, "format"} if self.format == ISO else {LABEL}
+        return self.model_dump(mode="json", exclude_none=True, exclude=said)
 
     @cached_property
     def _edges(self) -> tuple[float, ...]:

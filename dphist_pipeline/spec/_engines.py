@@ -38,7 +38,7 @@ class EngineField(UpstreamFields):
         unserved += [
             f"axes[{number}].format"
             for number, axis in enumerate(getattr(self, "axes", ()))
-            if getattr(axis, "format", None) is not None
+            if getattr(axis, "format", None) not in (None, ISO)
         ]
         if self.source_format != "parquet" or self.source.in_store:
             unserved.insert(0, "a `source` other than Parquet files in folders")

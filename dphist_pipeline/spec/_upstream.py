@@ -113,13 +113,18 @@ class UpstreamFields(RecordSource):
         """Whether the source's address holds placeholders, and so says which files a period needs."""
         return bool(placeholders_of(resolved(self.source)))
 
-    def expected(self, period: Period, rule: PeriodRule) -> tuple[tuple[str, str], ...]:
-        """The addresses that a period needs, each as messages call it and as a glob or an object's; maybe none."""
+    def expected(
+        self, period: Period, rule: PeriodRule, before: int = 0, after: int = 0
+    ) -> tuple[tuple[str, str], ...]:
+        """The addresses that a period needs, each as messages call it and as a glob or an object's; maybe none.
+
+        `before`, `after`: of so many files more, as `fillings` counts them.
+        """
         if not self.has_placeholders:
             return ()
         whole = resolved(self.source)
         files = {}
-        for parts in fillings(whole, period, rule):
+        for parts in fillings(whole, period, rule, before, after):
             address = filled(whole, parts)
             pattern = absolute_pattern(address, self.base) if self.has_files else address
             files[pattern] = filled(str(self.source), parts)

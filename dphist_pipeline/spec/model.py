@@ -34,7 +34,7 @@ from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec._calendar_axes import day_not_before
+from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
 from dphist_pipeline.spec._quality import (
     DEFAULT_ROWS,
@@ -84,11 +84,14 @@ from dphist_pipeline.spec.sources import (
     IN_DIGEST,
     ISO,
     LATER,
+    NAMES,
     Decided,
     NormalForm,
-    PeriodFormat,
     PrivacyUnit,
     SqlFile,
+    TextFormat,
+    placeholders_of,
+    resolved,
 )
 from dphist_pipeline.spec.sources import privacy_unit as unit_of
 
@@ -159,6 +162,7 @@ TranslationField = Annotated[Translation | None, mapping_of(Translation, "{group
 
 
 LONGEST_DELAY = 36_500
+MOST_FILES_AROUND = 400
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 NOT_IN_DIGEST = declared(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
@@ -233,7 +237,10 @@ class DeclaredRelease(EngineField):
     quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
-    period_format: Annotated[PeriodFormat | None, LATER] = None
+    period_format: Annotated[TextFormat | None, LATER] = None
+    # Files beside those of the period that are read for its rows: by months with `{month}`, by days with `{day}`.
+    files_before: Annotated[int, Field(strict=True, ge=0, le=MOST_FILES_AROUND), LATER] = 0
+    files_after: Annotated[int, Field(strict=True, ge=0, le=MOST_FILES_AROUND), LATER] = 0
     week_starts: Annotated[WeekStart, IN_DIGEST] = "monday"
     quarter_starts: Annotated[Month, LATER] = "january"
     time_zone: Annotated[Text, AfterValidator(known_zone), IN_DIGEST] = "UTC"
@@ -352,6 +359,13 @@ class DeclaredRelease(EngineField):
         if written is not None and info.data.get("period_column", "") is None:
             raise ValueError("has no use without `period_column`; remove it")
         return written
+
+    @field_validator("files_before", "files_after")
+    @classmethod
+    def _files_of_periods(cls, files: int, info: ValidationInfo) -> int:
+        if files and "source" in info.data and not placeholders_of(resolved(info.data["source"])):
+            raise ValueError(f"has no use where `source` does not say which files a period needs; use {NAMES} in it")
+        return files
 
     @field_validator("first_period", "last_period", mode="before")
     @classmethod
@@ -518,9 +532,27 @@ class DeclaredRelease(EngineField):
         remarks += self.registry.advised(self.build_mechanism(), self.settings)
         remarks += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
         remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
+        if self.has_placeholders:
+            remarks.append(self._rows_elsewhere)
         if self.privacy_unit == EVERY_ROW or self.quality is not None:
             return remarks
         return [*remarks, UNSEEN_CUT]
+
+    @property
+    def _rows_elsewhere(self) -> str:
+        """What to know of rows that lie in files of another period."""
+        lost = f"a row in a file of another period than its `{self.period_column}` is counted in no period, for ever"
+        if not (self.files_before or self.files_after):
+            return (
+                f"Rows are looked for in the files of their period alone: {lost}. Where files are by another day, as "
+                "that of a discharge or an entry, write `files_after: 1` (the file after those of the period is read, "
+                "too) or `files_before: 1`. `dphist look` tells an operator how many rows there are."
+            )
+        waits = "; those after a period must be complete before it is released (`release_delay_days`)"
+        return (
+            f"Rows are looked for in the files of their period, in {self.files_before} before and {self.files_after} "
+            f"after them{waits if self.files_after else ''}: {lost.replace('another', 'a farther')}."
+        )
 
     def with_usual_quality(self) -> Self:
         """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""
@@ -531,6 +563,16 @@ class DeclaredRelease(EngineField):
     def text_format(self) -> str | None:
         """How the dates of a period column that is text are written; None for ISO dates."""
         return None if self.period_format == ISO else self.period_format
+
+    @property
+    def undeclared_dates(self) -> dict[str, str]:
+        """The columns that hold dates and must not be text, since no format is declared: the field that would do so."""
+        fields_by_column = {
+            axis.column: "format" for axis in self.axes if isinstance(axis, CalendarAxisSpec) and axis.format is None
+        }
+        if self.period_column is not None and self.period_format is None:
+            fields_by_column[self.period_column] = "period_format"
+        return fields_by_column
 
     @property
     def plain_settings(self) -> dict[str, Any]:
@@ -592,7 +634,7 @@ class DeclaredRelease(EngineField):
 
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
-        return self.expected(period, self.period_rule)
+        return self.expected(period, self.period_rule, self.files_before, self.files_after)
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""

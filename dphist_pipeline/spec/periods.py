@@ -117,6 +117,12 @@ class PeriodRule:
             raise TypeError("a release without periods has no period before")
         return self._from(self._first_day(period.start.date() - timedelta(days=1)))
 
+    def following(self, period: Period) -> Period:
+        """The period that starts when this one ends."""
+        if period.end is None:
+            raise TypeError("a release without periods has no period after")
+        return self._from(period.end.date())
+
     def next_release(self, period: Period) -> date | None:
         """The day from which the period after one can be released; None without periods and after the last one."""
         if period.end is None or (self.end is not None and period.end >= self.end):

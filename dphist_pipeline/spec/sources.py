@@ -34,7 +34,7 @@ from pydantic import (
     field_validator,
 )
 
-from dphist_pipeline.csv_text import ENCODINGS, UTF_8, Encoding
+from dphist_pipeline.csv_text import ENCODINGS, QUOTE_ALL, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._row_functions import is_time_format
@@ -42,6 +42,7 @@ from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
+from dphist_pipeline.unit_forms import NormalForm as NormalForm
 
 LARGEST_FILE = 1 << 26
 
@@ -161,16 +162,27 @@ def as_glob(address: str) -> str:
     return PLACEHOLDER.sub(lambda match: GLOBS.get(match[1], match[0]), address)
 
 
-def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, str]]:
+def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> list[dict[str, str]]:
     """What stands for each placeholder, for one address after another that a period needs; for `filled`.
 
-    Without a placeholder there is one filling, which is empty.
+    Without a placeholder there is one filling, which is empty. `before`, `after`: so many stretches of time more, of
+    the finest placeholder; with `{period}`, whole periods.
     """
     placeholders = placeholders_of(address)
     if not placeholders or period.start is None or period.end is None:
         return [{}]
+    if "period" in placeholders and (before or after):
+        periods = [period]
+        for _ in range(before):
+            periods.insert(0, rule.before(periods[0]))
+        for _ in range(after):
+            periods.append(rule.following(periods[-1]))
+        return [filling for each in periods for filling in fillings(address, each, rule)]
+    first, last = period.start.date(), period.end.date() - timedelta(days=1)
     addresses = []
-    for day in _first_days(placeholders, period.start.date(), period.end.date() - timedelta(days=1), rule):
+    for day in _first_days(
+        placeholders, _earlier(placeholders, first, before), _later(placeholders, last, after), rule
+    ):
         year, week = rule.week_number(day)
         parts = {
             "year": f"{year if 'week' in placeholders else day.year:04}",
@@ -186,6 +198,25 @@ def fillings(address: str, period: Period, rule: PeriodRule) -> list[dict[str, s
 def filled(address: str, parts: Mapping[str, str]) -> str:
     """The address with some of its placeholders replaced, by name."""
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
+
+
+def _earlier(names: frozenset[str], day: date, steps: int) -> date:
+    """The day so many stretches of the finest placeholder earlier."""
+    if not steps:
+        return day
+    if "day" in names or "week" in names:
+        return day - timedelta(days=steps * (1 if "day" in names else 7))
+    months = 12 * day.year + day.month - 1 - steps * (1 if "month" in names else 12)
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def _later(names: frozenset[str], day: date, steps: int) -> date:
+    """The day so many stretches of the finest placeholder later; the last of its month where months are counted."""
+    if not steps:
+        return day
+    if "day" in names or "week" in names:
+        return _earlier(names, day, -steps)
+    return _next_month(_earlier(names, day, -steps)) - timedelta(days=1)
 
 
 def _first_days(names: frozenset[str], first: date, last: date, rule: PeriodRule) -> Iterator[date]:
@@ -234,6 +265,9 @@ _PLAIN_NAMES = {
     **{"utf8": "utf-8", "cp1252": "windows-1252"},
     **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
 }
+RFC = "rfc"
+QUOTES = {RFC: '"', "none": ""}  # by what specs write, as digests and decisions hold it
+_OF_QUOTES = "rfc (quotes where a field needs them), none (no quotes), or all (every field quoted)"
 _OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"
 AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
 # As DuckDB and Spark call text.
@@ -434,13 +468,23 @@ def date_format(value: str) -> str:
     return value
 
 
-def period_format(value: str) -> str:
-    """How the dates of a period column are written, as `date_format`; or `iso`, which is the default said aloud."""
+def format_of_text(value: str) -> str:
+    """How dates in a column of text are written, as `date_format`; or `iso`, which is the default said aloud."""
     try:
         return value if value == ISO else date_format(value)
     except ValueError as error:
         problem = f"{error}; or iso, for dates such as 2026-03-02"
     raise ValueError(problem)
+
+
+def undeclared_dates(field: str) -> str:
+    """What is wrong with a column of text whose dates are written in nobody knows which way; `field` would say it."""
+    return (
+        f"is text, and the spec does not say how its dates are written. Write `{field}: iso`"
+        f"{' beside `calendar`' if field == 'format' else ''} for ISO dates, as {AN_ISO_DATE} (the digest of the spec "
+        f'stays), or `{field}: "%d.%m.%Y"` for dates written 14.09.2026. '
+        "No record was read, and nothing was charged"
+    )
 
 
 def _encoding_named(value: object) -> Encoding:
@@ -478,9 +522,12 @@ def privacy_unit(value: object) -> PrivacyUnit:
     return unit
 
 
-DateFormat = Annotated[Text, AfterValidator(date_format)]
-PeriodFormat = Annotated[Text, AfterValidator(period_format)]
-NormalForm = Literal["trim", "lower", "nfc"]
+def quote_in_words(quote: str) -> str:
+    """A way of quoting as specs write it, of the form that digests hold."""
+    return next((word for word, held in QUOTES.items() if held == quote), quote)
+
+
+TextFormat = Annotated[Text, AfterValidator(format_of_text)]
 IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
 
 
@@ -500,11 +547,13 @@ class RecordSource(BaseModel):
         Field(strict=True, pattern=r"^[\t !#-&(-/:-@\[\]-`{-~]$", description='one sign such as "," or ";" or "\\t"'),
         IN_DIGEST,
     ] = ","
+    # Held as in digests: the quotation mark, nothing, or `all`.
     csv_quote: Annotated[
         str,
-        Field(strict=True, pattern="^[\"']?$", description="a quotation mark (' or \"), or an empty text"),
+        Field(strict=True, pattern=f"^(rfc|none|{QUOTE_ALL}|[\"']?)$", description=_OF_QUOTES),
+        AfterValidator(lambda word: QUOTES.get(word, word)),
         IN_DIGEST,
-    ] = ""
+    ] = RFC
     csv_encoding: Annotated[
         Encoding, BeforeValidator(_encoding_named), declared(digest=True, later=True, description=_OF_ENCODINGS)
     ] = UTF_8
@@ -534,6 +583,13 @@ class RecordSource(BaseModel):
         if context:
             self._base = context["base"]
 
+    @field_validator("csv_quote", mode="before")
+    @classmethod
+    def _no_quotes_without_csv(cls, quote: object, info: ValidationInfo) -> object:
+        """The digest of a spec without CSV stays as it was before `rfc` was the default."""
+        without = "source" in info.data and format_of(info.data["source"]) != "csv"
+        return "" if without and quote == RFC else quote
+
     @field_validator("source_table")
     @classmethod
     def _of_a_database(cls, table: str | None, info: ValidationInfo) -> str | None:
@@ -553,7 +609,7 @@ class RecordSource(BaseModel):
         parted = (info.data.get("csv_delimiter"), info.data.get("csv_quote")) == (",", "")
         if comma and parted and "source" in info.data and format_of(info.data["source"]) == "csv":
             raise ValueError(
-                'cannot be used where commas separate the fields: declare `csv_delimiter: ";"`, or `csv_quote`'
+                'cannot be used where commas separate the fields: declare `csv_delimiter: ";"`, or `csv_quote: rfc`'
             )
         return comma
 

@@ -1,7 +1,8 @@
 -- Body of the trigger before every row that is inserted into ledger_entry on a server: refuses an entry that does not
 -- follow from the last one, whose hash is not that of its contents, or that every later reading of the ledger would
 -- refuse. Rules of charges, publications and notes are those of ledger/_replay.py and ledger/books.py; decisions are
--- signed, which no trigger can verify. PostgreSQL 13 or later. No braces around one word, and no sign of per cent.
+-- signed, which no trigger can verify, and say themselves whether they wait for a second signature. PostgreSQL 13 or
+-- later. Braces around one word hold letters of ledger/letters.py; no sign of per cent.
 DECLARE
     last ledger_entry;
     opened jsonb;
@@ -13,13 +14,9 @@ DECLARE
     noting constant boolean := NEW.kind IN ('approved', 'rejected', 'withdrawn');
     whole constant text := '^[1-9][0-9]{0,8}$';
     exact constant text := '^[1-9][0-9]{0,39}/[1-9][0-9]{0,30}$';
-    -- Control and formatting characters, and blocks in which a later Unicode may put more of them.
-    disguised constant text := '[\u0001-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2'
-        '\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff'
-        '\U00010000-\U0001efff\U0001fb00-\U0001ffff\U00040000-\U0010ffff]';
-    said constant text := '[^ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]';
-    twice boolean;  -- whether decisions about the account need two signatures
-    signed integer[];  -- decisions that have their second one
+    disguised constant text := '[{disguised}]';
+    said constant text := '[^{blank}]';
+    waiting integer[];  -- decisions without effect: they wait for a second signature
     due integer;
     adopted_at integer;
     amount text;
@@ -34,7 +31,7 @@ DECLARE
 BEGIN
     SELECT * INTO last FROM ledger_entry ORDER BY number DESC LIMIT 1;
     IF NEW.number IS DISTINCT FROM coalesce(last.number, 0) + 1 OR NEW.previous_hash IS DISTINCT FROM last.hash
-    THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
+    THEN RAISE EXCEPTION 'the ledger only grows, entry by entry' USING ERRCODE = 'DPH01'; END IF;
     IF NEW.made_at IS DISTINCT FROM
         to_char(NEW.made_at::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     THEN RAISE EXCEPTION 'not a time as the ledger writes it'; END IF;
@@ -106,6 +103,14 @@ BEGIN
     THEN RAISE EXCEPTION 'a text that the ledger does not take'; END IF;
     IF noting AND facts->>'text' !~ said THEN RAISE EXCEPTION 'a note that says nothing'; END IF;
 
+    waiting := ARRAY(
+        SELECT number FROM ledger_entry WHERE account IN (NEW.account, '*')
+            AND kind IN ('allowed', 'disallowed', 'raised', 'adopted') AND body::jsonb ? 'waits'
+        UNION SELECT jsonb_array_elements_text(body::jsonb->'waiting')::integer FROM ledger_entry
+            WHERE account = '*' AND kind = 'listed'
+        EXCEPT SELECT (body::jsonb->>'decision')::integer FROM ledger_entry
+            WHERE account IN (NEW.account, '*') AND kind = 'countersigned');
+
     IF NOT charging THEN
         IF facts->>'charge' !~ whole THEN RAISE EXCEPTION 'it is about what was not charged'; END IF;
         IF NOT EXISTS (
@@ -119,7 +124,8 @@ BEGIN
             OR (SELECT (lost.charge->>'number', lost.charge->>'account') IS DISTINCT FROM (facts->>'charge', NEW.account)
                 FROM ledger_entry AS adopted,
                     jsonb_array_elements(adopted.body::jsonb->'carried') WITH ORDINALITY AS lost(charge, place)
-                WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND lost.charge->>'release' = NEW.release
+                WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
+                AND lost.charge->>'release' = NEW.release
                 AND lost.charge->>'period' = NEW.period AND (lost.charge->>'revision')::integer = NEW.revision
                 ORDER BY adopted.number, lost.place LIMIT 1) IS DISTINCT FROM false
         ) THEN RAISE EXCEPTION 'it is about what was not charged'; END IF;
@@ -140,17 +146,15 @@ BEGIN
 
     SELECT body::jsonb INTO opened FROM ledger_entry WHERE account = NEW.account AND kind = 'opened';
     IF NOT FOUND THEN RAISE EXCEPTION 'an account that was never opened'; END IF;
-    twice := coalesce((opened->>'signatures')::integer, 1) = 2;
-    signed := ARRAY(SELECT (body::jsonb->>'decision')::integer FROM ledger_entry
-        WHERE account = NEW.account AND kind = 'countersigned');
-    SELECT coalesce(max(number), 0) INTO adopted_at FROM ledger_entry WHERE account = '*' AND kind = 'adopted';
+    SELECT coalesce(max(number), 0) INTO adopted_at FROM ledger_entry
+        WHERE account = '*' AND kind = 'adopted' AND number <> ALL (waiting);
 
     SELECT 1 + greatest(
         (SELECT max(revision) FROM ledger_entry
             WHERE release = NEW.release AND period = NEW.period AND kind = 'charged'),
         (SELECT max((lost.charge->>'revision')::integer)
             FROM ledger_entry AS adopted, jsonb_array_elements(adopted.body::jsonb->'carried') AS lost(charge)
-            WHERE adopted.account = '*' AND adopted.kind = 'adopted'
+            WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
             AND lost.charge->>'release' = NEW.release AND lost.charge->>'period' = NEW.period),
         0) INTO due;
     IF NEW.revision <> due OR due > 1000000 THEN RAISE EXCEPTION 'a revision that is not the next one'; END IF;
@@ -174,11 +178,10 @@ BEGIN
         IF NOT EXISTS (
             SELECT FROM ledger_entry AS made
             WHERE made.number = amount::integer AND made.account IN (NEW.account, '*') AND made.kind = 'allowed'
-            AND (made.account = '*' OR NOT twice OR made.number = ANY (signed))
+            AND made.number <> ALL (waiting)
             AND NOT EXISTS (
                 SELECT FROM ledger_entry AS taken WHERE taken.account = made.account AND taken.kind = 'disallowed'
-                AND (taken.body::jsonb->>'decision')::integer = made.number
-                AND (made.account = '*' OR NOT twice OR taken.number = ANY (signed))))
+                AND (taken.body::jsonb->>'decision')::integer = made.number AND taken.number <> ALL (waiting)))
         THEN RAISE EXCEPTION 'a charge without a decision that allows it'; END IF;
     END LOOP;
     -- What an operator decided for all accounts, such as a version of an engine, allows no source.
@@ -194,7 +197,7 @@ BEGIN
     THEN RAISE EXCEPTION 'not an epsilon that the ledger takes'; END IF;
     FOR amount IN
         SELECT opened->>'total' UNION ALL SELECT body::jsonb->>'total' FROM ledger_entry
-        WHERE account = NEW.account AND kind = 'raised' AND (NOT twice OR number = ANY (signed))
+        WHERE account = NEW.account AND kind = 'raised' AND number <> ALL (waiting)
     LOOP
         IF total IS NULL OR split_part(amount, '/', 1)::numeric * total_bottom > total * split_part(amount, '/', 2)::numeric
         THEN total := split_part(amount, '/', 1)::numeric; total_bottom := split_part(amount, '/', 2)::numeric; END IF;
@@ -205,13 +208,16 @@ BEGIN
             WHERE account = NEW.account AND kind = 'charged'
             UNION ALL SELECT lost.charge->>'epsilon', lost.charge->>'year', adopted.number
             FROM ledger_entry AS adopted, jsonb_array_elements(adopted.body::jsonb->'carried') AS lost(charge)
-            WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND lost.charge->>'account' = NEW.account
+            WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
+                AND lost.charge->>'account' = NEW.account
             UNION ALL SELECT body::jsonb->'elsewhere'->>NEW.account, body::jsonb->>'year', number FROM ledger_entry
-            WHERE account = '*' AND kind = 'adopted' AND body::jsonb->'elsewhere' ? NEW.account
+            WHERE account = '*' AND kind = 'adopted' AND number <> ALL (waiting)
+                AND body::jsonb->'elsewhere' ? NEW.account
         ) AS every(epsilon, charged, stated) WHERE opened->>'renews' IS NULL OR every.charged = year::text
             -- What is dated later than a later adoption counts in the adoption's year as well.
             OR (every.charged::integer > year AND EXISTS (
-                SELECT FROM ledger_entry AS adopted WHERE adopted.account = '*' AND adopted.kind = 'adopted'
+                SELECT FROM ledger_entry AS adopted
+                WHERE adopted.account = '*' AND adopted.kind = 'adopted' AND adopted.number <> ALL (waiting)
                 AND adopted.number >= every.stated AND adopted.body::jsonb->>'year' = year::text))
         GROUP BY every.epsilon
     LOOP

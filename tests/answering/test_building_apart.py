@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import duckdb
 import pytest
@@ -47,6 +52,37 @@ def test_a_release_has_its_catalogue_built_by_another_process(project: Project, 
     assert (project.root / "public" / "catalog.duckdb").stat().st_size > 0
     project.release()
     assert len(ran) == 1, "a replay found the release in the catalogue"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        duckdb.IOException('IO Error: Could not write file "x": No space left on device'),
+    ],
+)
+def test_a_full_disk_is_named_with_its_folder(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(building, "build", build)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps([str(tmp_path), str(tmp_path), False]) + "\n"))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    building.main()
+    said = json.loads(capsys.readouterr().out)
+    disk = next(above for above in (tmp_path, *tmp_path.parents) if above.is_mount())
+    assert said.startswith(f"the disk at {disk} is full") and f"{tmp_path} lies on it. Free space there." in said
+
+
+def test_another_error_of_the_other_process_is_no_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "build", mock.Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps([str(tmp_path), str(tmp_path), False]) + "\n"))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    with pytest.raises(PermissionError):
+        building.main()
 
 
 @pytest.mark.slow

@@ -139,6 +139,7 @@ def test_a_number_is_no_formula_and_what_may_run_is_one() -> None:
         "-2(3)",
         "@a",
         "\t-2",
+        *("＝1+1", "＋1+1", "－1+1", "＠a"),
         "-",
         "--2",
         "-2\n",

@@ -64,6 +64,7 @@ MONTHLY = Account(
         "neighbours": "add_remove",
         "period": "month",
         "period_column": "day",
+        "period_format": "iso",
     },
     Reading("parquet", ("patient",), (), "", ",", False, "[0-9][0-9][0-9][0-9]/[0-9][0-9].parquet"),
 )

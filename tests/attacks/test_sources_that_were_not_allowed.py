@@ -175,8 +175,8 @@ def test_a_charge_that_stands_lets_nobody_read_what_was_swapped_or_disallowed_si
 GRAVENHAGE = ["patient,age,ward"] + [f"p{number},{number % 90},surgery" for number in range(1000)]
 GRAVENHAGE[400] = "'s-Gravenhage,3,surgery"
 READINGS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "'s-Gravenhage": ("data/a.csv", {"csv_quote": "'"}, 'csv_quote is nothing there, "\'" here'),
-    "quotes": ("data/a.csv", {"csv_quote": '"'}, "csv_quote is nothing there, '\"' here"),
+    "'s-Gravenhage": ("data/a.csv", {"csv_quote": "'"}, "csv_quote is rfc there, ' here"),
+    "quotes": ("data/a.csv", {"csv_quote": "none"}, "csv_quote is rfc there, none here"),
     "semicolons": ("data/a.csv", {"csv_delimiter": ";"}, "csv_delimiter is ',' there, ';' here"),
     "folders": ("data/a.csv", {"hive": True}, "hive is false there, true here"),
     "commas": ("data/admissions.parquet", {"decimal_comma": True}, "decimal_comma is false there, true here"),

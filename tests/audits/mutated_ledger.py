@@ -14,8 +14,8 @@ LEDGER = (
         ("unit/test_ledger.py", "unit/test_decisions.py", "unit/test_ledger_damage.py"),
         (
             Mutation(
-                "return earlier_charge\n            books.refuse_wrong_clock(writing.now, request.days)\n",
-                "return earlier_charge\n",
+                "            books.refuse_wrong_clock(writing.now, request.days)\n",
+                "",
                 "a wrong clock renews an account",
             ),
             Mutation("if expected_id not in (None, books.ledger_id):", "if False:", "another store's ledger is used"),
@@ -77,8 +77,8 @@ LEDGER = (
                 "what was rejected is published",
             ),
             Mutation(
-                "if charge.account in self.accounts:\n                self._spend(charge, entry)",
-                "if False:\n                pass",
+                "self.carried.add(charge.hash)\n            self._spend(charge, entry)",
+                "self.carried.add(charge.hash)",
                 "lost",
             ),
             Mutation('self.add_spent(account, facts["year"], read_exact(epsilon))', "pass", "spent elsewhere is lost"),
@@ -142,7 +142,11 @@ LEDGER = (
         (
             Mutation("if seal(entry) != entry.hash:", "if False:", "an edited entry is believed"),
             Mutation("if entry.previous_hash != (previous.hash if previous else None):", "if False:", "a broken chain"),
-            Mutation('or facts["year"] != books.year_at(entry.made_at, entry.kind)', "", "an entry of another year"),
+            Mutation(
+                'or facts["year"] != books.year_at(\n        entry.made_at, entry.kind, "waits" in facts\n    ):',
+                ":",
+                "an entry of another year",
+            ),
             Mutation(" and allowed <= own | general)", ")", "a charge by a decision that was taken back"),
             Mutation("(allowed & own and ", "(", "a charge without a decision, or by one for all accounts alone"),
             Mutation("allowed <= own | general", "allowed <= own", "a charge by an engine's version that was allowed"),
@@ -152,6 +156,17 @@ LEDGER = (
             Mutation('signer_of(entry) != facts["operator"]["key"]', "False", "a first operator who did not sign"),
             Mutation("if canonical_json(facts) != entry.body or", "if", "a body that is read in two ways"),
             Mutation("if books.judge_publication(charge, entry.kind, facts):", "if False:", "published a second time"),
+            Mutation(
+                'if ("waits" in facts) != (is_stated and "waits" in expected):',
+                "if False:",
+                "a decision that waits does not say so, or says so and need not",
+            ),
+            Mutation(
+                'if "stated" in facts and "stated" not in expected:',
+                "if False:",
+                "what waits unlisted is taken as decided by a server",
+            ),
+            Mutation('or str(facts["waiting"]) != str(numbers)', "", "a list of other decisions than those that wait"),
             Mutation(
                 "if books.permissions.judge_allowed(account, facts, waiting) is not None:", "if False:", "allowed twice"
             ),
@@ -175,7 +190,17 @@ LEDGER = (
             Mutation(
                 "if key is not None and key == self._latest(signer_of(first)):", "if False:", "one operator signs twice"
             ),
-            Mutation("len(self.operators) > 1", "len(self.operators) > 2", "one operator adds a second key alone"),
+            Mutation(
+                "return bool(two) and len(self.operators) > 1",
+                "return bool(two) and len(self.operators) > 2",
+                "one operator adds a second key alone",
+            ),
+            Mutation('return "denies" in facts and', "return False and", "one operator denies a row of the witness"),
+            Mutation(
+                "for number in numbers:\n            del self.waiting[number]\n",
+                "for number in numbers:\n            pass\n",
+                "an adoption is signed after a charge that it would end",
+            ),
             Mutation("            if others:\n", "            if False:\n", "a source belongs to two accounts"),
             Mutation(
                 "            self.judge_allowed(str(first.account), first.facts)\n",
@@ -273,16 +298,73 @@ LEDGER = (
         (
             Mutation("_ACCOUNT_NAME.fullmatch(", "_ACCOUNT_NAME.match(", "an account's name with anything at its end"),
             Mutation(
-                '_DISGUISES = ("Cc", "Cf", "Cs", "Zl", "Zp")',
-                '_DISGUISES = ("Cc", "Cs", "Zl", "Zp")',
-                "text that is shown backwards",
-            ),
-            Mutation(
                 "if amount.denominator > _LARGEST_DENOMINATOR:", "if False:", "an amount that cannot be read back"
             ),
             Mutation("1 <= request.revision <=", "0 <= request.revision <=", "a revision 0"),
-            Mutation(".strip():\n", ":\n", "a reason of blanks"),
+            Mutation(
+                'or is_blank(text_of("reason", reason, longest=2000)):',
+                'or not text_of("reason", reason, longest=2000):',
+                "a reason of blanks",
+            ),
+            Mutation("    if is_disguised(value):\n", "    if False:\n", "text that is shown backwards"),
+            Mutation("if reason and not reason.translate", "if not reason.translate", "a charge needs a reason"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/ledger.py",
+        ("system/test_waiting_on_server.py",),
+        (
+            Mutation(
+                "if permissions.waiting and self._file",
+                "if False and self._file",
+                "what waits unlisted is charged on a server",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/letters.py",
+        ("unit/test_letters.py",),
+        (Mutation("(0x2028, 0x202E)", "(0x2028, 0x202A)", "text that is shown backwards is taken"),),
+    ),
+    Part(
+        "dphist_pipeline/ledger/postgresql.py",
+        ("system/test_waiting_on_server.py",),
+        (
+            Mutation('in ("23505", "DPH01")', 'in ("23505",)', "a row that came in between is called damage"),
+            Mutation(
+                "return not stated or self._are_former(connection)",
+                "return self._are_former(connection)",
+                "what waits unlisted is taken as decided by a server",
+            ),
+        ),
+    ),
+    Part(
+        "sql/ledger/always_next.sql",
+        ("system/test_waiting_on_server.py",),
+        (
+            Mutation(
+                "            AND made.number <> ALL (waiting)\n",
+                "",
+                "a charge by a decision that waits for a signature",
+            ),
+            Mutation(" AND taken.number <> ALL (waiting)", "", "what waits to be taken back stops releases"),
+            Mutation("AND kind = 'raised' AND number <> ALL (waiting)", "AND kind = 'raised'", "a raise that waits"),
+            Mutation("AND kind = 'listed'", "AND kind = 'none'", "what an upgrade lists counts as decided"),
+            Mutation("'raised', 'adopted')", "'raised')", "an adoption that waits counts on a server"),
+        ),
+    ),
+    *(
+        Part(f"sql/ledger/witness_{table}.sql", ("attacks/test_rows_planted_in_a_witness.py",), mutations)
+        for table, mutations in {
+            "charge": (
+                Mutation("gcd(top, bottom) <> 1 OR ", "", "a price in two spellings"),
+                Mutation("OR NEW.revision <> 1 +", "OR NEW.revision < 1 +", "a revision after which none is left"),
+                Mutation(" AND made.hash = NEW.hash)", " AND false)", "a charge is held twice, at two prices"),
+            ),
+            "answer": (Mutation("AND made.hash = NEW.charge\n", "\n", "an answer to what nobody charged"),),
+            "head": (Mutation("NEW.number <= (SELECT", "NEW.number < (SELECT", "another hash of the last entry"),),
+            "place": (Mutation("NEW.number IS DISTINCT FROM", "NEW.number <", "a number that leaves no next one"),),
+        }.items()
     ),
     Part(
         "dphist_pipeline/ledger/database.py",
@@ -316,6 +398,12 @@ LEDGER = (
         ("unit/test_witness.py", "unit/test_witness_file.py", "attacks/test_copies_that_draw_again.py"),
         (
             Mutation("            if generation < current[0]:\n", "            if False:\n", "a superseded copy draws"),
+            Mutation(
+                "ledger.charges[position] != charge:",
+                "ledger.charges[position].hash != charge.hash:",
+                "a charge's hash beside another price is taken for the charge",
+            ),
+            Mutation("if number < LARGEST_NUMBER:\n", "if True:\n", "a place without a next one stops releases"),
             Mutation(
                 "position >= len(ledger.charges) or", "position < len(ledger.charges) and", "a ledger that is behind"
             ),
@@ -512,7 +600,24 @@ LEDGER = (
             "system/test_restored_backups.py",
             "system/test_rejections.py",
         ),
-        (Mutation("(standing.charges if standing else ())", "()", "charges that the witness holds are forgotten"),),
+        (Mutation("seen = standing.charges if standing else ()", "seen = ()", "what the witness holds is forgotten"),),
+    ),
+    Part(
+        "dphist_pipeline/releasing/store_decisions.py",
+        ("attacks/test_rows_planted_in_a_witness.py",),
+        (
+            Mutation(
+                "            and store.missing_head(ledger, witness) is None\n",
+                "",
+                "one operator denies a ledger's end",
+            ),
+            Mutation("standing is not None\n            and", "standing is None or", "one operator begins a witness"),
+            Mutation(
+                "            [charge.facts() for charge in adoption.carried],\n",
+                '            stated["carried"],\n',
+                "an adoption is signed that forgets what the witness saw since",
+            ),
+        ),
     ),
     Part(
         "dphist_pipeline/releasing/sanitizing.py",

@@ -19,8 +19,14 @@ READING = (
             "unit/test_source.py",
             "unit/test_row_marks.py",
             "attacks/test_sources_that_were_not_allowed.py",
+            "unit/test_local_days.py",
+            "unit/test_zone_data.py",
         ),
         (
+            Mutation("moment.replace(tzinfo=None).isoformat", "moment.astimezone().isoformat", "two zone data decide"),
+            Mutation(
+                "if source.types[column] in TEXT and", "if False and", "text dates of no declared form are charged"
+            ),
             Mutation(">= CAST($period_start", "> CAST($period_start", "a period's first moment is lost"),
             Mutation("< CAST($period_end", "<= CAST($period_end", "the next period's first moment counts twice"),
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
@@ -44,8 +50,17 @@ READING = (
     ),
     Part(
         "dphist_pipeline/confidential/reading/source.py",
-        ("unit/test_ingest.py", "unit/test_source.py", "attacks/test_sources_that_were_not_allowed.py"),
-        (Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),),
+        (
+            "unit/test_ingest.py",
+            "unit/test_source.py",
+            "unit/test_checked_columns.py",
+            "attacks/test_sources_that_were_not_allowed.py",
+        ),
+        (
+            Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
+            Mutation("if names_unit and near:", "if near:", "a record in place of a header is probed for words"),
+            Mutation("if column in self.lacking:", "if False:", "a column that a file lacks is counted as null"),
+        ),
     ),
     Part(
         "dphist_pipeline/confidential/reading/_units.py",
@@ -58,9 +73,7 @@ READING = (
             ),
             Mutation("WHEN {name} = 0 THEN '0.0' ", "", "0.0 and -0.0 are two people"),
             Mutation("WHEN isnan({name}) THEN NULL ", "", "all people without a number are one person"),
-            Mutation("nullif(trim({text}, {BLANKS}), '')", "trim({text}, {BLANKS})", "blank names are one person"),
             Mutation('" AND ".join(conditions)', '" OR ".join(conditions)', "half a name is a person"),
-            Mutation("WHEN contains({text}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
             Mutation(
                 "> {lengths.LONGEST_TEXT} THEN NULL",
                 "> {lengths.LONGEST_TEXT} THEN ''",
@@ -70,18 +83,35 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/_source_files.py",
-        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py"),
+        "dphist_pipeline/unit_forms.py",
+        ("unit/test_source_formats.py", "unit/test_unit_forms.py", "unit/test_ingest.py"),
         (
+            Mutation(
+                "nullif(trim({column}, {_TRIM_BLANKS}), '')",
+                "trim({column}, {_TRIM_BLANKS})",
+                "blank names are one person",
+            ),
+            Mutation("WHEN contains({column}, chr(0)) THEN NULL", "WHEN false THEN NULL", "names are cut at a NUL"),
+            Mutation("frequent = {letter: other.pop(letter)", "frequent = {letter: letter", "straße is no STRASSE"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/_source_files.py",
+        ("unit/test_source_formats.py", "unit/test_source.py", "unit/test_ingest.py", "unit/test_unit_forms.py"),
+        (
+            Mutation("if _repeats(", "if False and _repeats(", "of two columns of one name the first is the unit"),
             Mutation("        _check_whole(path)\n", "", "an archive that was cut off is read in part"),
-            Mutation("null_padding = true", "null_padding = false", "short rows vanish or fail"),
             Mutation("ignore_errors = true", "ignore_errors = false", "a row makes a run fail"),
             Mutation(
                 "{str(hive).lower()}, hive_types_autocast = false",
                 "{str(hive).lower()}, hive_types_autocast = true",
                 "folders' types depend on others",
             ),
-            Mutation("not all(map(_is_utf8, files))", "False", "a byte of another encoding costs a whole line"),
+            Mutation(
+                "all(_is_plain(path, cr_ends[path]) for path in files)",
+                "True",
+                "a byte of another encoding costs a line",
+            ),
             Mutation("replaced=csv_text.LOST", 'replaced=""', "names that differ in broken bytes are one person"),
             Mutation(
                 'if part.find("=") > 0), "rows.csv"',
@@ -91,9 +121,21 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/csv_text.py",
-        ("unit/test_source_formats.py", "system/test_sources_released.py"),
+        "dphist_pipeline/confidential/reading/_csv_lines.py",
+        ("unit/test_csv_lines.py",),
         (
+            Mutation(
+                "WHEN len({FIELDS}) = {len(names)} THEN", "WHEN len({FIELDS}) > 0 THEN", "surplus fields are cut off"
+            ),
+            Mutation("CASE WHEN trim({text}, {nothing}) = ''", "CASE WHEN {text} = ''", "a line of a text is somebody"),
+            Mutation("place % 2 = 0", "place % 2 = 2", "a delimiter in quotes moves columns"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/csv_text.py",
+        ("unit/test_csv_lines.py", "unit/test_source_formats.py", "system/test_sources_released.py"),
+        (
+            Mutation('MARK not in text and text.count("\\r") == both', "True", "a CR ends somebody's line"),
             Mutation(
                 "lowered.index(name) + 1) < place", "lowered.index(name) + 1) < 0", "columns that DuckDB mixes up"
             ),

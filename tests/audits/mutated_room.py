@@ -237,7 +237,13 @@ ROOM = (
                 'scratch.write_bytes(json.dumps(header, sort_keys=True).encode() + b"\\n" + payload)',
                 "an answer is not durable, and others may read it",
             ),
-            Mutation("if not final.exists():", "if True:", "exact counts are loaded in vain"),
+            Mutation(
+                "        if not final.exists():\n            refusal",
+                "        if True:\n            refusal",
+                "exact counts are loaded in vain",
+            ),
+            Mutation("refusal = self._elsewhere(step)", "refusal = None", "an answer that is known elsewhere is drawn"),
+            Mutation("elif not final.exists():", "else:", "another run of this store, a moment before, stops this one"),
         ),
     ),
     Part(

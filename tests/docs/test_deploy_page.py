@@ -27,7 +27,7 @@ AT_THE_OFFICE = re.compile(r"as (root|olga|publisher), at the office(; files of 
 SPEC = """type: dphist_pipeline.HistogramRelease
 attributes: {release: weekly_wards, source: /srv/dphist/sources/admissions.csv, privacy_unit: patient,
   max_rows_per_unit: 3, neighbours: add_remove, epsilon: 0.5, account: health, mechanism: geometric, period: week,
-  period_column: admitted_on, axes: [{column: ward, values: [surgery, medicine], other: true}]}
+  period_column: admitted_on, period_format: iso, axes: [{column: ward, values: [surgery, medicine], other: true}]}
 """
 
 

@@ -21,7 +21,7 @@ WEEKS = ("2026-01-05", "2026-01-12", "2026-01-19", "2026-01-26")
 SPEC = """type: dphist_pipeline.HistogramRelease
 attributes: {release: weekly_wards, source: admissions.csv, privacy_unit: patient, max_rows_per_unit: 3,
   neighbours: add_remove, epsilon: 0.5, account: health, mechanism: geometric, period: week,
-  period_column: admitted_on, axes: [{column: ward, values: [surgery, medicine], other: true}]}
+  period_column: admitted_on, period_format: iso, axes: [{column: ward, values: [surgery, medicine], other: true}]}
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -264,6 +265,21 @@ def test_a_dictionary_with_a_huge_word_fills_no_memory(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "bomb.parquet")
     tally, refused = tallied(QUESTION, [tmp_path / "bomb.parquet"])
     assert (tally.reports, refused["wrong length"]) == (0, 100_000)
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_few_huge_reports_in_a_small_file_are_read_one_at_a_time(tmp_path: Path, dictionary: bool) -> None:
+    rows = pa.table(columns([bytes(1 << 22)] * 50))
+    written(tmp_path / "long.parquet", rows, use_dictionary=dictionary, compression="zstd")
+    assert (tmp_path / "long.parquet").stat().st_size < 100_000
+    assert max(batch.refused["wrong length"] for batch in reports.batches(QUESTION, [tmp_path / "long.parquet"])) <= 4
+
+
+def test_a_pipe_among_the_reports_is_left_out_and_refused_by_its_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.parquet")
+    assert reports.files_at(f"{tmp_path}/*.parquet") == []
+    with pytest.raises(Refused, match="a pipe or a device"):
+        tallied(QUESTION, [tmp_path / "pipe.parquet"])
 
 
 def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

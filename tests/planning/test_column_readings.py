@@ -16,17 +16,21 @@ pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is said of 
 LOANS = 'card,Datum,age,kind\nann,14.09.2026,"30,5",Novel\n'
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}
 KIND = {"column": "kind", "values": ["Novel", "Film"], "other": True}
-UNSAID = "`Datum` is text, and no `period_format` says how its dates are written"
+UNSAID = "column 'Datum' is text, and the spec does not say how its dates are written"
 
 
 def with_loans(office: Office, text: str = LOANS, **fields: Any) -> None:
     """An opened office whose spec reads these loans."""
     office.opened()
     (office.folder / "data/loans.csv").write_text(text, encoding="utf-8")
-    told = {"source": "data/loans.csv", "csv_quote": '"', "privacy_unit": "card", "account": "library"}
-    told |= {"axes": [AGE, KIND], "period": "week", "period_column": "Datum"}
     opened = ["open", "library", "--privacy-unit", "card", "--neighbours", "add_remove", "--total", "10"]
     assert office.run("ledger", *opened).code == 0
+    write_loans(office, **fields)
+
+
+def write_loans(office: Office, **fields: Any) -> None:
+    told = {"source": "data/loans.csv", "csv_quote": '"', "privacy_unit": "card", "account": "library"}
+    told |= {"axes": [AGE, KIND], "period": "week", "period_column": "Datum"}
     office.write_spec(**{**told, **fields})
 
 
@@ -36,30 +40,50 @@ def with_parquet(office: Office, kind: pa.DataType, **fields: Any) -> None:
     office.write_spec(period="week", period_column="day", **fields)
 
 
-def test_a_text_column_as_period_without_its_format_is_never_a_tick_alone(office: Office) -> None:
+def test_dates_in_text_of_no_declared_form_are_refused_before_a_charge(office: Office) -> None:
     with_loans(office)
-    checked = office.run("check", "spec.yaml")
-    assert checked.code == 0 and f"! {UNSAID}" in checked.out and "`period_format: iso`" in checked.out
-    assert office.run("check", "spec.yaml", "--json").json["warnings"][0].startswith(UNSAID)
-    assert UNSAID in office.run("check", "spec.yaml", "--explain").out
-    released = office.release("--period", "2026-09-14")
-    assert released.code == 0 and f"! {UNSAID}" in released.out
-    replayed = office.release("--period", "2026-09-14", "--json").json
-    assert replayed["replayed"] and replayed["warnings"][0].startswith(UNSAID)
+    for command in (["check"], ["check", "--explain"], ["release", "--period", "2026-09-14"]):
+        refused = office.run(*command, "spec.yaml")
+        assert refused.code == 1 and UNSAID in " ".join(refused.err.split()) and "`period_format: iso`" in refused.err
+    error = office.release("--period", "2026-09-14", "--json").json["error"]
+    assert error["code"] == "column_refused" and error["charged"] is False
+
+
+def test_a_replay_and_a_charge_from_before_need_no_declared_form(office: Office) -> None:
+    with_loans(office, period_format="iso")
+    office.released("--period", "2026-09-14")
+    digest = load_spec("spec.yaml").digest
+    write_loans(office)
+    assert load_spec("spec.yaml").digest == digest
+    assert office.release("--period", "2026-09-14", "--json").json["replayed"]
+    revised = office.release("--period", "2026-09-14", "--revise", "--reason", "more loans")
+    assert revised.code == 1 and UNSAID in " ".join(revised.err.split())
+
+
+def test_days_of_a_calendar_axis_in_text_need_their_form_too(office: Office) -> None:
+    days = {"column": "Datum", "name": "day", "calendar": "day", "start": "2026-09-14", "stop": "2026-09-21"}
+    with_loans(office, axes=[days], period="none", period_column=...)
+    refused = office.release()
+    assert refused.code == 1 and "Write `format: iso` beside `calendar`" in " ".join(refused.err.split())
+    before = load_spec("spec.yaml").digest
+    write_loans(office, axes=[{**days, "format": "iso"}], period="none", period_column=...)
+    spec = load_spec("spec.yaml")
+    assert spec.digest == before and spec.normalised()["axes"][0].get("format") is None
+    assert office.run("check", "spec.yaml").code == 0
 
 
 @pytest.mark.parametrize("written", ["%d.%m.%Y", "iso"])
 def test_a_declared_format_brings_no_warning(office: Office, written: str) -> None:
     with_loans(office, period_format=written)
     assert "warnings" not in office.run("check", "spec.yaml", "--json").json
-    assert UNSAID not in office.release("--period", "2026-09-14", "--json").out
+    assert office.release("--period", "2026-09-14").code == 0
 
 
-@pytest.mark.parametrize(("kind", "warned"), [(pa.string(), True), (pa.date32(), False)])
-def test_of_other_files_the_type_of_the_column_decides(office: Office, kind: pa.DataType, warned: bool) -> None:
+@pytest.mark.parametrize(("kind", "refused"), [(pa.string(), 1), (pa.date32(), 0)])
+def test_of_other_files_the_type_of_the_column_decides(office: Office, kind: pa.DataType, refused: int) -> None:
     with_parquet(office, kind)
-    assert ("warnings" in office.run("check", "spec.yaml", "--json").json) == warned
-    assert (UNSAID.removeprefix("`Datum`") in office.release("--period", "2026-09-14", "--json").out) == warned
+    assert office.run("check", "spec.yaml").code == refused
+    assert office.release("--period", "2026-09-14").code == refused
 
 
 def test_iso_is_the_default_said_aloud_for_dates_too_and_changes_no_digest(office: Office) -> None:
@@ -74,11 +98,11 @@ def test_iso_is_the_default_said_aloud_for_dates_too_and_changes_no_digest(offic
 
 
 def test_check_says_of_each_column_how_it_is_read(office: Office) -> None:
-    with_loans(office)
+    with_loans(office, period_format="iso")
     read = {one["column"]: one["read"] for one in office.run("check", "spec.yaml", "--json").json["columns_read"]}
     assert list(read) == ["card", "Datum", "age", "kind"]
-    mend = 'ISO dates, as 2026-09-14, or set `period_format: "%d.%m.%Y"`; what does not parse falls into no period'
-    assert read["Datum"] == mend and "numbers written 3.5 (for 3,5 set `decimal_comma: true`)" in read["age"]
+    assert read["Datum"] == "ISO dates, as 2026-09-14; what does not parse falls into no period"
+    assert "numbers written 3.5 (for 3,5 set `decimal_comma: true`)" in read["age"]
     assert "1.250 is 1.25" in read["age"] and '`thousands: "."`' in read["age"]
     assert read["age"].endswith("does not parse is dropped") and read["kind"].endswith("than declared goes to `other`")
     assert "`Datum` (period) is text: ISO dates" in office.run("check", "spec.yaml").out
@@ -92,7 +116,7 @@ def test_a_format_is_shown_by_a_date_that_it_writes() -> None:
 
 def test_what_records_hold_changes_nothing_that_check_and_new_say(office: Office) -> None:
     """Check tells the header line of a CSV file, and the types of columns of others."""
-    with_loans(office)
+    with_loans(office, period_format="iso")
     said = [office.run("check", "spec.yaml", *more).out for more in ([], ["--json"], ["--explain"])]
     drafted = office.run("new", "loans", "--from", "data/loans.csv").out
     secret = LOANS.splitlines()[0] + "\ncanary,2026-09-14,99,canary\n" * 50
@@ -106,11 +130,12 @@ def test_what_records_hold_changes_nothing_that_check_and_new_say(office: Office
 def test_a_csv_that_is_not_allowed_yet_is_told_by_what_the_spec_declares(office: Office) -> None:
     with_loans(office)
     (office.folder / "data/loans.csv").write_text("no,such,header\n", encoding="utf-8")
-    office.write_attributes_alone(
-        source="data/other.csv", privacy_unit="card", axes=[KIND], period="week", period_column="Datum"
-    )
+    told = {"source": "data/other.csv", "privacy_unit": "card", "axes": [KIND], "period": "week"}
+    office.write_attributes_alone(**told, period_column="Datum")
+    assert UNSAID in " ".join(office.run("check", "spec.yaml").err.split())
+    office.write_attributes_alone(**told, period_column="Datum", period_format="iso")
     told = office.run("check", "spec.yaml", "--json").json
-    assert told["source_columns"].startswith("not compared") and told["warnings"][0].startswith(UNSAID)
+    assert told["source_columns"].startswith("not compared")
     assert [one["column"] for one in told["columns_read"]] == ["card", "Datum", "kind"]
 
 

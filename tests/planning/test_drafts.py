@@ -137,7 +137,7 @@ def test_a_csv_file_gives_its_header_line_and_its_delimiter(office: Office) -> N
     )
     assert office.run("new", "wards", "--from", "people.csv").code == 0
     told = attributes("wards.yaml")
-    assert (told["csv_delimiter"], told["csv_quote"], told["period_column"]) == (";", '"', "admitted on")
+    assert (told["csv_delimiter"], told["csv_quote"], told["period_column"]) == (";", "rfc", "admitted on")
     assert told["axes"][1] == {"column": "Ward, old", "name": "ward_old", "values": "TO_DECIDE", "other": True}
     assert "secret" not in Path("wards.yaml").read_text()
 
@@ -320,15 +320,15 @@ def test_of_a_csv_file_only_the_header_line_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "delimiter", "quote"),
     [
-        ("card,age\n", ",", ""),
-        ("\ufeffcard,age\n", ",", '"'),
-        ("card;age\r\n", ";", '"'),
-        ("\ufeffcard;age\r\n", ";", '"'),
-        ('"card","age"\n', ",", '"'),
-        ('"card, old, new";"age, or none"\n', ";", '"'),
-        ("card\tage\n", "\t", ""),
-        ('"a;b"\n', ";", '"'),
-        ('height in 5";age\n', ";", '"'),
+        ("card,age\n", ",", "rfc"),
+        ("\ufeffcard,age\n", ",", "rfc"),
+        ("card;age\r\n", ";", "rfc"),
+        ("\ufeffcard;age\r\n", ";", "rfc"),
+        ('"card","age"\n', ",", "rfc"),
+        ('"card, old, new";"age, or none"\n', ";", "rfc"),
+        ("card\tage\n", "\t", "rfc"),
+        ('"a;b"\n', ";", "rfc"),
+        ('height in 5";age\n', ";", "none"),
     ],
 )
 def test_a_header_line_that_a_spreadsheet_wrote_gives_delimiter_and_quote(
@@ -379,7 +379,7 @@ HEADERS = [
 ]
 DECISIONS = {
     **{"neighbours": "add_remove", "max_rows_per_unit": "3", "epsilon": "1", "account": "health"},
-    **{"period": "week", "period_format": '"%d.%m.%Y"', "decimal_comma": "true"},
+    **{"period": "week", "period_format": '"%d.%m.%Y"', "format": "iso", "decimal_comma": "true"},
     **{"values": "[a, b]", "start": "0", "stop": "100", "width": "5", "name": "axis_{}"},
 }
 

@@ -27,7 +27,7 @@ from dphist_pipeline.planning._public_lists import LISTS, list_for
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.planning.expected_quality import rows_for_quality, small_share
 from dphist_pipeline.planning.interview import Decided, Question, interview
-from dphist_pipeline.planning.unit_names import names_event, names_person, unit_doubt
+from dphist_pipeline.planning.unit_names import doubt_of_other_rows, names_event, names_person, unit_doubt
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 LOANS = "card,Datum,age,kind\nann,2026-09-14,30,Novel\n"
@@ -190,6 +190,45 @@ def test_check_says_that_a_unit_has_the_name_of_an_event(office: Office) -> None
     assert not unit_doubt(["visit_id", "patient_id"], ["patient_id"])
 
 
+@pytest.mark.parametrize(
+    ("units", "column", "doubted"),
+    [
+        *(
+            (["person_id"], name, True)
+            for name in (
+                "household_size",
+                "hhSize",
+                "FAMILY_TYPE",
+                "income_rank",
+                "weight",
+                "calibrated_weight",
+                "PWGTP",
+            )
+        ),
+        *((["row"], name, True) for name in ("household_size", "persons_in_room", "percentile", "siblings")),
+        *((["household_id"], name, False) for name in ("household_size", "family_type", "age")),
+        (["household_id"], "income_rank", True),
+        *(
+            (["person_id"], name, False)
+            for name in ("age", "birth_weight", "weight_kg", "frankness", "ward", "rankine")
+        ),
+    ],
+)
+def test_names_of_what_other_people_s_rows_make_are_doubted(units: list[str], column: str, doubted: bool) -> None:
+    doubt = doubt_of_other_rows(units, ["age", column])
+    assert doubt.startswith(f"{column}: the name speaks") is doubted and bool(doubt) is doubted
+
+
+def test_who_counts_persons_by_household_is_warned_before_and_by_check(office: Office) -> None:
+    decided, questions = asked(ANSWERS, LOANS.replace("kind", "family_type"))
+    assert decided is not None and any(
+        remark.startswith("! family_type: the name speaks") for question in questions for remark in question.remarks
+    )
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    (warning,) = office.run("check", "loans.yaml", "--json").json["warnings"]
+    assert warning.startswith("family_type: ") and "one card more or less changes it" in warning
+
+
 def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
     _, questions = asked(ANSWERS)
     for question in questions:
@@ -259,14 +298,18 @@ def test_a_wrong_answer_is_told_at_once_and_asked_again(place: int, answer: str,
         ("a, b", {"values": ["a", "b"]}),
         ('"a, b", no', {"values": ["a, b", "no"]}),
         ("0-17=0, 18-64=18, 65+=65", {"bands": {"0-17": 0, "18-64": 18, "65+": 65}}),
-        ("2026-01-01 2027-01-01 month", {"calendar": "month", "start": "2026-01-01", "stop": "2027-01-01"}),
+        (
+            "2026-01-01 2027-01-01 month",
+            {"calendar": "month", "start": "2026-01-01", "stop": "2027-01-01", "format": "iso"},
+        ),
         ("icd10", {"values": LISTS["icd10"]["values"]}),
         ("countries", {"values": LISTS["countries"]["values"]}),
         ("ages", {**LISTS["ages"]}),
     ],
 )
 def test_an_axis_is_written_as_it_was_answered(answer: str, axis: dict[str, Any]) -> None:
-    decided, _ = asked([*ANSWERS[:4], "4", answer, *ANSWERS[7:]])
+    written = [] if "calendar" not in axis else ["iso"]  # how its dates are, since the column is text
+    decided, _ = asked([*ANSWERS[:4], "4", answer, *written, *ANSWERS[7:]])
     assert decided is not None
     Path("loans.yaml").write_text(decided.text, encoding="utf-8")
     assert attributes("loans.yaml")["axes"] == [{"column": "kind", **axis, "other": True}]
@@ -349,7 +392,8 @@ def test_what_falls_to_other_is_told_at_the_end() -> None:
         ("a, b, c, d, e, f", "every text but a, b, c, d and 2 more"),
         ("2026-01-01 2027-01-01 month", "what is no date from 2026-01-01 to before 2027-01-01"),
     ):
-        decided, _ = asked([*ANSWERS[:4], "4", answer, *ANSWERS[7:]])
+        written = ["iso"] if answer.endswith("month") else []
+        decided, _ = asked([*ANSWERS[:4], "4", answer, *written, *ANSWERS[7:]])
         assert decided is not None and decided.others == (f"kind: {told}",)
 
 
@@ -551,6 +595,39 @@ def test_a_terminal_is_asked_and_the_commands_that_end_it_work_in_this_order(off
     digest = office.run(*opened, "--json").json["digest"]
     assert office.run(*opened, "--yes", digest).code == 0
     assert office.run(*released).code == 0
+
+
+SHELVES = "Bücher, Hörbücher"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "encoding", "doubt"),
+    [
+        ("", "utf-8", "The interval of the total holds 0"),
+        ("{},30,Bücher\n", "utf-8", ""),
+        ("{},30.5,Bücher\n", "utf-8", ""),
+        ("{};30,5;Bücher\n", "utf-8", "Nearly all rows are `other` along age"),
+        ("{},30,Bücher\n", "windows-1252", "Nearly all rows are `other` along kind"),
+    ],
+    ids=["header alone", "as declared", "with a decimal point", "decimal commas", "another encoding"],
+)
+def test_what_new_writes_holds_back_files_that_are_not_as_declared(
+    office: Office, rows: str, encoding: str, doubt: str
+) -> None:
+    header = "card;age;kind\n" if ";" in rows else "card,age,kind\n"
+    semicolons = ["utf-8", "no"] if ";" in rows else []  # the encoding, and whether numbers are written 3,5
+    answers = ["1", "none", "2, 3", "0 100 10", SHELVES, *semicolons, "none", "cells", "1", "library", "1"]
+    decided, _ = asked(answers, header)
+    assert decided is not None and "\n  publish: if_plausible " in decided.text
+    Path("loans.yaml").write_text(decided.text, encoding="utf-8")
+    lines = [rows.format(number) for number in range(500)]
+    Path("loans.csv").write_text(header + "".join(lines), encoding=encoding)
+    opening = ("ledger", "open", "--for", "loans.yaml", "--total", "9")
+    assert office.run("init").code == 0
+    assert office.run(*opening, "--yes", office.run(*opening, "--json").json["digest"]).code == 0
+    made = office.run("release", "loans.yaml", "--json").json
+    assert made.get("awaits_approval", False) is bool(doubt) and doubt in made.get("why", "")
 
 
 @pytest.mark.slow

@@ -190,10 +190,11 @@ def test_damaged_cells_are_not_copied(public: Path) -> None:
 
 
 def test_a_text_that_begins_a_formula_is_none_in_csv(public: Path) -> None:
-    publish(public, axes=[{"column": "ward", "values": ["=1+1", "@x", "a-b"], "other": True}])
+    publish(public, axes=[{"column": "ward", "values": ["=1+1", "@x", "a-b", "＝1+1", "a＝b"], "other": True}])
     made(public)
     text = (public / "weekly/latest/cells.csv").read_text()
     assert "'=1+1" in text and "'@x" in text and "'a-b" not in text
+    assert "'＝1+1" in text and "'a＝b" not in text
     assert "=1+1" in {row["ward_label"] for row in rows(public)}
 
 

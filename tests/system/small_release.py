@@ -64,6 +64,7 @@ SPEC: dict[str, Any] = {
     ],
     "period": "week",
     "period_column": "admitted_on",
+    "period_format": "iso",
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "os.chmod"}

@@ -128,6 +128,36 @@ def test_a_revision_takes_the_place_of_what_was_withdrawn(released):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["histogram.parquet", "audit.json", "card.html", "audit.parquet"])
+@pytest.mark.parametrize("left", [100, 0, None])
+def test_what_is_damaged_is_withdrawn_and_stops_no_other_release(released, name, left):
+    damaged = released.published() / name
+    content = damaged.read_bytes()
+    damaged.unlink()
+    if left is not None:
+        damaged.write_bytes(content[:left])
+    ran = run(released, "withdraw", "wards", "all", "--reason", "the disk was damaged")
+    (aside,) = released.published().parent.iterdir()
+    assert aside.name.startswith("damaged_revision=1_") and str(aside) in "".join(ran.out.split())
+    assert periods(released) == []
+    run(released, "withdraw", "wards", "all", "--reason", "the disk was damaged")
+    released.write_spec(release="others")
+    released.released("--store", released.store)
+    assert periods(released) == [("others", 1)]
+    run(released, "ledger", "verify")
+    checks = {
+        one["check"]: one["state"] for one in released.run("doctor", "--json", "--store", released.store).json["checks"]
+    }
+    assert checks["publications"] == "ok"
+    released.write_spec()
+    refused = released.run("release", released.folder / "spec.yaml", "--store", released.store)
+    assert (refused.code, "was withdrawn" in refused.err) == (1, True)
+    again = ("--revise", "--reason", "the disk was damaged", "--store", released.store)
+    assert released.run("release", released.folder / "spec.yaml", *again).code == 0
+    assert sorted(periods(released)) == [("others", 1), ("wards", 2)]
+
+
+@pytest.mark.slow
 def test_each_revision_is_withdrawn_for_its_own_reason(released):
     run(released, "withdraw", "wards", "all", "--reason", "wrong ward codes")
     run(released, "release", released.folder / "spec.yaml", "--revise", "--reason", "right ward codes")
@@ -223,7 +253,7 @@ def waiting(tmp_path):
 
 def with_two_weeks(office):
     office.write_records({**RECORDS, "admitted_on": [date.fromisoformat(WEEKS[0])] * 4})
-    office.write_spec(publish="manual", period="week", period_column="admitted_on")
+    office.write_spec(publish="manual", period="week", period_column="admitted_on", period_format="iso")
     for week in WEEKS:
         run(office, "release", office.folder / "spec.yaml", "--period", week)
 

@@ -19,7 +19,13 @@ pytestmark = pytest.mark.stand_in(
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
 WEEKLY: dict[str, Any] = {
-    **{"period": "week", "period_column": "admitted_on", "first_period": "2025-03-03", "epsilon": "1"},
+    **{
+        "period": "week",
+        "period_column": "admitted_on",
+        "period_format": "iso",
+        "first_period": "2025-03-03",
+        "epsilon": "1",
+    },
     **{"max_rows_per_unit": 1},
 }
 USUAL, RENAMED = {"surgery": 900, "medicine": 1_500}, {"Surgery": 900, "medicine": 1_500}

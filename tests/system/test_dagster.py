@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),  # by Dagster, to read a defs.yaml
 ]
 
-PERIODS = {"period": "week", "period_column": "admitted_on"}
+PERIODS = {"period": "week", "period_column": "admitted_on", "period_format": "iso"}
 WAYS = ("factory", "attributes", "folder")
 
 

@@ -18,7 +18,13 @@ from system.orchestrated import charges, defined, events, key, said
 pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="checks and their records")]
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
-WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "1"}
+WEEKLY = {
+    "period": "week",
+    "period_column": "admitted_on",
+    "period_format": "iso",
+    "first_period": WEEKS[0],
+    "epsilon": "1",
+}
 TOTAL = AssetCheckKey(key("published"), "total_like_last_period")
 
 
@@ -51,6 +57,17 @@ def ranged(definitions: dg.Definitions, instance: dg.DagsterInstance) -> dg.Exec
     tags = {"dagster/asset_partition_range_start": WEEKS[0], "dagster/asset_partition_range_end": WEEKS[-1]}
     job = definitions.resolve_job_def("wards_job")
     return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+
+
+def test_a_range_that_ends_before_it_begins_is_refused_with_what_to_do(
+    with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    tags = {"dagster/asset_partition_range_start": WEEKS[1], "dagster/asset_partition_range_end": WEEKS[0]}
+    job = with_a_bad_week.resolve_job_def("wards_job")
+    run = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+    (failure, *_) = [event for event in run.all_events if event.is_step_failure]
+    said = str(failure.event_specific_data.error)
+    assert not run.success and f"begins with {WEEKS[1]} and ends before it, with {WEEKS[0]}; swap them" in said
 
 
 def latest(instance: dg.DagsterInstance, check: AssetCheckKey, week: str | None = None) -> Any:

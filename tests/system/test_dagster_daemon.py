@@ -54,7 +54,7 @@ run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordi
 
 
 def weekly(first: date) -> dict[str, Any]:
-    return {"period": "week", "period_column": "admitted_on", "first_period": first.isoformat()}
+    return {"period": "week", "period_column": "admitted_on", "period_format": "iso", "first_period": first.isoformat()}
 
 
 def test_the_daemon_releases_each_missed_week_once_and_never_repeats_a_refusal(office: Office) -> None:

@@ -40,7 +40,14 @@ defs = dg.Definitions.merge(
 )
 """
 CHANGES = {**canary.CHANGES, "title": "Admissions by age and ward"}
-WEEKLY = {**CHANGES, "release": "weekly", "period": "week", "period_column": "day", "first_period": "2026-01-05"}
+WEEKLY = {
+    **CHANGES,
+    "release": "weekly",
+    "period": "week",
+    "period_column": "day",
+    "period_format": "iso",
+    "first_period": "2026-01-05",
+}
 # Runs start at once; a queue would need a daemon.
 NO_QUEUE = "\nrun_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordinator}\n"
 pytestmark = pytest.mark.outside  # `make outside` runs it

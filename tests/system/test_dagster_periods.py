@@ -28,12 +28,18 @@ pytestmark = [
 ]
 
 VISITS = dg.AssetKey(["raw", "visits"])
-WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": "2026-01-05", "release_delay_days": 10}
+WEEKLY = {
+    "period": "week",
+    "period_column": "admitted_on",
+    "period_format": "iso",
+    "first_period": "2026-01-05",
+    "release_delay_days": 10,
+}
 FIRST = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def spec_of(office: Office, **fields: Any) -> ReleaseSpec:
-    office.write_spec(**{"period_column": "admitted_on", **fields})
+    office.write_spec(**{"period_column": "admitted_on", "period_format": "iso", **fields})
     return ReleaseSpec.load(office.folder / "spec.yaml")
 
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures",
 
 Patch = pytest.MonkeyPatch
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16"]
-WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0]}
+WEEKLY = {"period": "week", "period_column": "admitted_on", "period_format": "iso", "first_period": WEEKS[0]}
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,13 @@ from dphist_pipeline.releasing.releases import Release
 pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 
 WEEKS = ["2026-03-02", "2026-03-09", "2026-03-16", "2026-03-23"]
-WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "epsilon": "2"}
+WEEKLY = {
+    "period": "week",
+    "period_column": "admitted_on",
+    "period_format": "iso",
+    "first_period": WEEKS[0],
+    "epsilon": "2",
+}
 
 
 @pytest.fixture(scope="module")
@@ -110,21 +116,16 @@ def test_totals_are_those_that_the_macro_tells_for_every_kind_of_noise() -> None
         assert (told["basis"], told["cells"], told["note"]) == (asked["basis"], asked["cells"], asked["note"]), period
 
 
-def test_a_text_column_as_period_warns_where_its_format_is_not_said(
+def test_a_text_column_as_period_is_refused_where_its_format_is_not_said(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
-    """By the types of columns; a spec over CSV files says it before anything runs."""
     office.opened()
     records = many({WEEKS[0]: 20})
     office.write_records({**records, "admitted_on": [day.isoformat() for day in records["admitted_on"]]})
-    said = shown(ran(defined(office, **WEEKLY), instance, WEEKS[0]), "published")["warning"]
-    assert said.startswith("`admitted_on` is text, and no `period_format` says how its dates are written")
-    definitions = defined(office, **WEEKLY, period_format="iso")
-    assert "warning" not in shown(ran(definitions, instance, WEEKS[0]), "published")
-    for written, warned in ({}, True), ({"period_format": "iso"}, False):
-        definitions = defined(office, **WEEKLY, source="data/visits.csv", **written)
-        (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
-        assert ("**Warning:** `admitted_on` is text" in str(published.description)) == warned
+    unsaid = defined(office, **{**WEEKLY, "period_format": None}).resolve_job_def("wards_job")
+    refused = unsaid.execute_in_process(instance=instance, partition_key=WEEKS[0], raise_on_error=False)
+    assert not refused.success and "Write `period_format: iso`" in said(refused)
+    assert shown(ran(defined(office, **WEEKLY), instance, WEEKS[0]), "published")
 
 
 def test_a_first_run_warns_of_what_changed_in_the_spec_since_it_was_signed(

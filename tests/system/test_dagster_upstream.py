@@ -18,7 +18,13 @@ pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 VISITS = dg.AssetKey(["raw", "visits"])
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 WEEK = "2026-03-02"
-WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": "2026-01-05", "deps": ["raw/visits"]}
+WEEKLY = {
+    "period": "week",
+    "period_column": "admitted_on",
+    "period_format": "iso",
+    "first_period": "2026-01-05",
+    "deps": ["raw/visits"],
+}
 
 
 @pytest.fixture

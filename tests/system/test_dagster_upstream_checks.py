@@ -25,7 +25,7 @@ WEEK = "2026-03-02"
 OF_WEEK = [f"2026-03-{day:02}" for day in range(2, 9)]
 GOOD = dict.fromkeys(OF_WEEK, True)
 ASKED = {"deps": ["raw/visits"], "require": "checks", "required_checks": [NAME]}
-WEEKLY = {"period": "week", "period_column": "admitted_on", "first_period": WEEK, **ASKED}
+WEEKLY = {"period": "week", "period_column": "admitted_on", "period_format": "iso", "first_period": WEEK, **ASKED}
 
 
 @pytest.fixture

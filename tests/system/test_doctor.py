@@ -23,6 +23,7 @@ from dphist_pipeline.health import _places as places
 from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health import doctor
 from dphist_pipeline.ledger import opened as ledger_module
+from dphist_pipeline.ledger.postgresql import WRITERS_LOCK
 from dphist_pipeline.ledger.signing import Operator, key_path
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.releasing.store import Key, Store
@@ -155,6 +156,19 @@ def dies_after_its_charge(office: Office, patch: pytest.MonkeyPatch) -> None:
         broken.setattr(Geometric, "release", lambda *given: 1 // 0)
         assert office.release().code == 1
     patch.setattr(spending, "UNFINISHED_AFTER", timedelta(0))
+
+
+def test_a_charge_of_the_last_hours_is_said_and_not_that_all_is_published(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.released()
+    assert examined(office)["runs"]["seen"].endswith("more than 6 hours ago is published, or waits for a person")
+    office.write_spec(release="others")
+    with monkeypatch.context() as broken:
+        broken.setattr(Geometric, "release", lambda *given: 1 // 0)
+        assert office.release().code == 1
+    found = examined(office)["runs"]
+    assert found["state"] == "ok" and "charged since, and not yet published: others" in found["seen"]
 
 
 def withdrawn_by_another_user(office: Office, patch: pytest.MonkeyPatch) -> None:
@@ -324,6 +338,22 @@ def test_a_store_on_a_small_disk_of_its_own_is_found(office: Office, tmp_path: P
         subprocess.run(["umount", disk], check=True)
 
 
+def assert_lock_is_named(
+    found: Callable[[], dict[str, dict[str, str]]], server: Server, ledger: str, user: str
+) -> None:
+    """Whoever holds the lock of all writers is named, once it is held for longer than any writer needs it."""
+    import psycopg
+
+    with psycopg.connect(f"host={server.folder} user={user} dbname={sa.make_url(ledger).database}") as session:
+        session.execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
+        told = found()["ledger_access"]
+        assert told["state"] == "warning" and f"user {user} (process" in told["seen"], told
+        number = told["mend"].partition("(")[2].partition(")")[0]
+        assert server.psql("postgres", f"SELECT pg_terminate_backend({number})") == "t"
+        session.close()
+    assert found()["ledger_access"]["state"] == "ok"
+
+
 def test_on_a_server_the_doctor_tells_what_the_database_user_may_do(
     office: Office, database_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,7 +382,19 @@ def test_on_a_server_the_doctor_tells_what_the_database_user_may_do(
         database_server.psql(str(sa.make_url(address).database), statements)
     mended = found()
     assert {mended[name]["state"] for name in ("ledger", "ledger_access", "witness_access")} == {"ok"}, mended
-    assert "can read and add, and change nothing; this machine only" in mended["ledger_access"]["seen"]
+    seen = mended["ledger_access"]["seen"]
+    assert "can read and add, and change nothing; this machine only" in seen
+    assert all(word in seen for word in ("spend", "revision", "reject", "withdraw", "state as published", "lock")), seen
+    assert "plant rows" in mended["witness_access"]["seen"]
+    assert_lock_is_named(found, database_server, ledger, user)
+    for address, check in ((ledger, "ledger_access"), (witness, "witness_access")):
+        name = str(sa.make_url(address).database)
+        database_server.psql(name, f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
+        told = found()[check]
+        assert told["state"] == "warning" and "every user of the server may connect" in told["seen"], told
+        assert ("--witness" in told["mend"]) == (check == "witness_access")
+        database_server.psql(name, role_statements(user, "postgres", check == "witness_access"))
+        assert found()[check]["state"] == "ok"
     database_server.psql(str(sa.make_url(ledger).database), f"REVOKE INSERT ON ledger_entry FROM {user}")
     assert "may not add" in found()["ledger_access"]["seen"]
     monkeypatch.setenv("DPHIST_LEDGER", witness)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is due")
 
 MONDAY = date.today() - timedelta(days=date.today().weekday())
 WEEKS = [(MONDAY - timedelta(weeks=back)).isoformat() for back in range(6, 0, -1)]
-WEEKLY = {"period": "week", "period_column": "admitted_on", "freshness": 0, "epsilon": "1/10"}
+WEEKLY = {"period": "week", "period_column": "admitted_on", "period_format": "iso", "freshness": 0, "epsilon": "1/10"}
 
 
 @pytest.fixture

@@ -70,6 +70,8 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "period": [(length, {"period_column": "day"}) for length in ("week", "month", "quarter", "year")],
     "period_column": [("day", WEEKS), (None, {})],
     "period_format": [("%d/%m/%Y", WEEKS)],
+    "files_before": [(1, {**WEEKS, "source": "data/{period}.csv"})],
+    "files_after": [(1, {**WEEKS, "source": "data/{period}.csv"})],
     "week_starts": [("sunday", {})],
     "quarter_starts": [("april", {})],
     "time_zone": [("Europe/Paris", {})],

@@ -71,7 +71,7 @@ def test_a_frame_gives_the_counts_of_a_file_with_the_same_rows(framed: Office) -
 @pytest.mark.slow
 def test_columns_of_several_periods_and_a_query_are_read_from_a_frame(framed: Office) -> None:
     (framed.folder / "q.sql").write_text("SELECT * EXCLUDE (ward), lower(ward) AS ward FROM source", "utf-8")
-    weekly = {"period": "week", "period_column": "day", "source_sql": "q.sql"}
+    weekly = {"period": "week", "period_column": "day", "period_format": "iso", "source_sql": "q.sql"}
     framed.write_spec(**FRAME, **weekly)
     frame = pl.DataFrame({**RECORDS, "day": ["2026-03-02", "2026-03-08", "2026-03-09", None]})
     assert released(framed, frame, period="2026-03-02").audit["period"] == "2026-03-02"

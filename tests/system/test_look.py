@@ -37,7 +37,7 @@ RECORDS = {
     "ward": ["surgery", "medicine", "surgery", "medicine", ODD, "surgery", "surgery"],
     "day": DATES,
 }
-WEEKLY = {"period": "week", "period_column": "day", "max_rows_per_unit": 1}
+WEEKLY = {"period": "week", "period_column": "day", "period_format": "iso", "max_rows_per_unit": 1}
 TOLD = [
     "rows of the source: 7",
     "day parses from 2026-03-02 to 2026-03-06",
@@ -193,6 +193,16 @@ def test_spellings_cannot_steer_the_terminal(week: Office) -> None:
     week.write_records({**RECORDS, "ward": [*RECORDS["ward"][:4], "\x1b[2Jx\u202e", *RECORDS["ward"][5:]]})
     shown = look(week)[1]
     assert "\x1b" not in shown and "\u202e" not in shown and "[2Jx" in shown
+
+
+def test_rows_in_a_file_of_another_period_are_counted_for_the_operator(office: Office) -> None:
+    office.opened().write_spec(**WEEKLY, source="data/{period}.parquet")
+    dates = ["2026-02-27", "2026-03-02", "2026-03-03", "2026-03-09", "2026-03-05", "14.03.2026", "2026-03-06"]
+    office.write_records({**RECORDS, "day": dates}, "data/2026-03-02.parquet")
+    ran, shown = look(office)
+    assert (ran.code, ran.err) == (0, "") and "outside the period, in files that were read for it: 2\r\n" in shown
+    office.write_spec(**WEEKLY)
+    assert "outside the period" not in look(office)[1]
 
 
 def test_no_rows_at_all_are_shown_as_none(week: Office) -> None:

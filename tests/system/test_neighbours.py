@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 MARCH = datetime(2026, 3, 5)
 DAYS = int(np.datetime64(MARCH, "us").astype(np.int64))
 LATEST, EARLIEST = 2**63 - 1, -(2**63) + 1  # DuckDB's infinity and -infinity
-PERIODS = {"period": "month", "period_column": "day"}
+PERIODS = {"period": "month", "period_column": "day", "period_format": "iso"}
 
 
 def rows(patient: Any, age: Any, ward: Any, day: Any) -> pa.Table:

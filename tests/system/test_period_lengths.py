@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from office import Office
 
-SERIES = {"period_column": "day", "release_delay_days": 0}
+SERIES = {"period_column": "day", "period_format": "iso", "release_delay_days": 0}
 RECORDS = {
     "patient": ["p1", "p2"],
     "age": [30, 40],

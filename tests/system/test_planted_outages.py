@@ -38,7 +38,13 @@ THREAT_MODEL = Path(__file__).parents[2] / "docs" / "explanation" / "threat-mode
 GUARDS = Path(__file__).parents[2] / "docs" / "how-to" / "data-engineer.md"
 SPEC: dict[str, Any] = {
     **{"source": "data/{period}.csv", "csv_quote": '"', "max_rows_per_unit": 2, "epsilon": "1"},
-    **{"period": "week", "period_column": "admitted_on", "first_period": WEEKS[0], "freshness": 3},
+    **{
+        "period": "week",
+        "period_column": "admitted_on",
+        "period_format": "iso",
+        "first_period": WEEKS[0],
+        "freshness": 3,
+    },
     "axes": [
         {"column": "age", "start": 0, "stop": 100, "width": 25, "other": True},
         {"column": "ward", "values": ["surgery", "medicine", "pädiatrie"], "other": True},

@@ -118,7 +118,7 @@ def test_a_category_that_yaml_does_not_read_as_text_is_to_be_quoted(office: Offi
     "period", ["../../etc", "/etc/passwd", "2026-03-02/..", "wards", "", "all/../x", "2026-02-30", "2999-01-01"]
 )
 def test_a_period_that_is_none_is_refused(office: Office, period: str) -> None:
-    office.opened().write_spec(period="month", period_column="day")
+    office.opened().write_spec(period="month", period_column="day", period_format="iso")
     check_changes_nothing(office, lambda: office.release("--period", period), f"period {period!r}: ")
     office.write_spec()
     check_changes_nothing(office, lambda: office.release("--period", period), "its only period is 'all'")

@@ -12,7 +12,7 @@ from system.doctored import examined
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="ledgers that are put back")
 
 WEEKS = ("2026-01-05", "2026-01-12", "2026-01-19")
-WEEKLY = {"period": "week", "period_column": "day"}
+WEEKLY = {"period": "week", "period_column": "day", "period_format": "iso"}
 
 
 class Kept:

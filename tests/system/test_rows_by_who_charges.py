@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,6 +25,7 @@ from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing.store import Store
 
@@ -93,17 +94,19 @@ def insert(connection: psycopg.Connection[Any], entry: Entry) -> bool:
     return False
 
 
-def honest(ledger: Ledger, choose: random.Random) -> tuple[Entry, dict[str, Any]]:
-    """The next entry as a program that may charge could make one about a decoy, and its facts."""
-    books = ledger.books()
-    last, release = books.last, choose.choice(DECOYS)
+def honest(
+    ledger: Ledger, choose: random.Random, accounts: Sequence[str] = ("health",)
+) -> tuple[Entry, dict[str, Any]]:
+    """The next entry as a program that may charge could make one about a decoy of an account, and its facts."""
+    books, account = ledger.books(), choose.choice(accounts)
+    last, release = books.last, f"{choose.choice(DECOYS)}_of_{account}"
     assert last is not None
     period = choose.choice(["all", "2026-03-02", f"2025-{choose.randint(1, 12):02}-{choose.randint(1, 28):02}"])
     there = books.revisions(release, period)
     kind = choose.choice(["charged", "charged", "published", "rendered", "approved", "rejected", "withdrawn"])
     if not there or kind == "charged":
         kind, revision = "charged", max(there, default=0) + 1
-        allowed = [decision.number for decision in ledger.decisions("health")]
+        allowed = [decision.number for decision in ledger.decisions(account)]
         facts: dict[str, Any] = {
             "allowed": allowed,
             "digest": "d" * 64,
@@ -119,7 +122,7 @@ def honest(ledger: Ledger, choose: random.Random) -> tuple[Entry, dict[str, Any]
         facts |= stated if kind in ("published", "rendered") else {"text": choose.choice(["Jörg 𠮷", "wrong"])}
     made_at = opened.utc_now()
     facts["year"] = books.year_at(made_at)
-    key = (last.number + 1, kind, "health", release, period, revision)
+    key = (last.number + 1, kind, account, release, period, revision)
     return Entry(*key, canonical_json(facts), last.hash, made_at, ""), facts  # type: ignore[arg-type]
 
 
@@ -267,6 +270,32 @@ def test_a_ledger_with_former_rules_goes_on_and_its_owner_upgrades_it(
     assert access()["state"] == "ok"
     office.write_spec(release="after")
     office.released()
+
+
+def test_a_ledger_whose_decisions_do_not_say_that_they_wait_is_upgraded_by_its_owner(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office, made, operator = served.office, served.ledger(), Operator.load()
+    with monkeypatch.context() as patch:
+        patch.setattr(Permissions, "marks", lambda *of: {})
+        terms = replace(made.account("health"), name="two", signatures=2)
+        made.open_account(terms, operator, replace(made.sources()[0].reading, csv_delimiter=";"), ["health"])
+    assert office.released("--json").json["replayed"], "what was charged goes on"
+    office.write_spec(release="after")
+    refused = office.release()
+    said = " ".join(refused.err.split())
+    assert refused.code == 1 and "`dphist ledger upgrade`" in said and "nothing was charged" in said, said
+    told = office.run("doctor", "--json", "--store", office.store).json
+    access = next(finding for finding in told["checks"] if finding["check"] == "ledger_access")
+    number = made.head()[1]
+    assert f"entry {number}" in access["seen"] and access["mend"].endswith("dphist ledger upgrade")
+    monkeypatch.setenv("DPHIST_LEDGER", served.address)
+    assert f"waits for a second signature: entry {number}" in " ".join(office.run("ledger", "upgrade").out.split())
+    assert "second signature" not in office.run("ledger", "upgrade").out
+    assert "listed what waits" in office.run("ledger", "report").out
+    monkeypatch.setenv("DPHIST_LEDGER", served.as_charger)
+    assert not office.released("--json").json["replayed"]
+    assert office.run("ledger", "verify", "--json").code == 0
 
 
 def test_the_owner_takes_a_malformed_row_away_and_releases_go_on(

@@ -10,6 +10,7 @@ from office import AGE, Office
 from system import test_neighbours
 from system.test_neighbours import EARLIEST, OTHERS, both, rows
 
+from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.confidential.reading import _source_files as source_files
 from dphist_pipeline.confidential.reading import ingest
 
@@ -20,8 +21,9 @@ frozen = test_neighbours.frozen
 def test_a_row_on_which_the_engine_fails_shows_nowhere(
     office: Office, frozen: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without the guard, DuckDB fails on such a time stamp.
+    # Without the guard, DuckDB fails on such a time stamp where it casts it to an instant.
     monkeypatch.setattr(source_files, "with_possible_times", lambda types, table: f"SELECT * FROM {table}")
+    monkeypatch.setattr(positions, "wall_clock", lambda column, *given: f"TRY_CAST({column} AS TIMESTAMPTZ)")
     apart = Mock(wraps=ingest._stage_apart)
     monkeypatch.setattr(ingest, "_stage_apart", apart)
     hostile = rows("zoe", [1.0], ["surgery"], [EARLIEST - 1])

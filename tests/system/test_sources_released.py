@@ -82,7 +82,7 @@ def test_a_mark_of_utf8_is_no_name_of_a_column_in_another_encoding(office: Offic
     [
         ({}, CSV, "data/*.csv: no such file. Check `source`"),
         ({"data/a.csv/x": b""}, CSV, "data/a.csv: is not a file; name files"),
-        ({"data/a.csv": HEADER, "data/b.csv": b"patient,years,ward\n"}, CSV, "header lines name different columns"),
+        ({"data/a.csv": HEADER, "data/b.csv": b"patient,years,ward\n"}, CSV, "'age' is not in"),
         ({"data/a.csv.gz": gzip.compress(HEADER + ROWS)[:-9]}, {"source": "data/*.csv.gz"}, "is damaged, cut off"),
         ({"data/a.csv.gz": HEADER + ROWS}, {"source": "data/*.csv.gz"}, "no archive of its kind"),
         ({"data/x=1/a.csv": HEADER, "data/a.csv": HEADER}, {"source": "data/**/*.csv", "hive": True}, "column=value"),
@@ -131,7 +131,7 @@ def test_period_columns_of_a_wrong_type_are_refused(
 def test_parquet_files_that_differ_in_columns_are_refused_where_it_matters(office: Office) -> None:
     office.opened().write_spec(source="data/*.parquet")
     office.write_records({"patient": ["dan"], "ward": ["surgery"], "note": [1]}, "data/more.parquet")
-    check_changes_nothing(office, office.release, "column 'age' has type DOUBLE in some files and nothing in others")
+    check_changes_nothing(office, office.release, "data/more.parquet, and other files of the source have it")
 
 
 AXES = [{**AGE, "above": True}, WARD]

@@ -5,13 +5,19 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from office import RECORDS, Office
 from system.orchestrated import audit, charges
 
 pytestmark = pytest.mark.draws_alike
 
-MONTHLY = {"period": "quarter", "period_column": "admitted_on", "source": "data/{year}-{month}.parquet"}
+MONTHLY = {
+    "period": "quarter",
+    "period_column": "admitted_on",
+    "period_format": "iso",
+    "source": "data/{year}-{month}.parquet",
+}
 QUARTER = "2026-01-01"
 MONTHS = ("2026-01", "2026-02", "2026-03")
 ONCE = {**RECORDS, "admitted_on": [date(2026, 1, 5)] * 4}
@@ -35,6 +41,32 @@ def test_a_missing_file_is_named_and_nothing_is_spent(office: Office) -> None:
     office.write_records(ONCE, "data/2026-02.parquet")
     office.released("--period", QUARTER)
     assert charges(office) == 1
+
+
+SPELLS = {"period": "month", "period_column": "admitted_on", "source": "data/{year}-{month}.parquet", "epsilon": 20}
+
+
+@pytest.mark.slow
+def test_a_row_in_the_next_month_s_file_is_counted_in_its_own_month_once(office: Office) -> None:
+    """Spells by month of discharge: who was admitted on 30 December lies in the file of January."""
+    office.opened().run("ledger", "raise", "health", "--total", "200", "--reason", "no noise to speak of")
+    days = {"2025-12": (date(2025, 12, 5),), "2026-01": (date(2025, 12, 30), date(2026, 1, 4)), "2026-02": ()}
+    for number, (month, admitted) in enumerate(days.items()):
+        rows = {name: values[: len(admitted)] for name, values in RECORDS.items()}
+        rows |= {"patient": [f"{number}{place}" for place in range(len(admitted))], "admitted_on": list(admitted)}
+        office.write_records(rows, f"data/{month}.parquet")
+    counted = {}
+    for after in (0, 1):
+        office.write_spec(**SPELLS, release=f"after_{after}", **({"files_after": after} if after else {}))
+        for month in ("2025-12-01", "2026-01-01"):
+            office.released("--period", month)
+            folder = office.store / "public" / f"after_{after}" / f"period={month}" / "revision=1"
+            counted[after, month] = round(sum(pq.read_table(folder / "histogram.parquet")["estimate"].to_pylist()))
+    assert counted == {(0, "2025-12-01"): 1, (0, "2026-01-01"): 1, (1, "2025-12-01"): 2, (1, "2026-01-01"): 1}
+    refused = office.release("--period", "2026-02-01")
+    assert refused.code == 1 and "not there: data/2026-03.parquet" in refused.err
+    office.write_spec(**SPELLS, release="after_1", files_after=1, require="none")
+    office.released("--period", "2026-02-01")
 
 
 @pytest.mark.slow
@@ -64,7 +96,7 @@ def test_files_of_other_periods_are_not_read(office: Office) -> None:
 def test_check_names_what_the_latest_period_still_needs(office: Office) -> None:
     office_with(office)
     told = office.run("check", office.folder / "spec.yaml")
-    assert told.code == 0 and ".parquet" in told.out and "needs files that are not there" in told.out
+    assert told.code == 1 and ".parquet" in told.out and "needs files that are not there" in told.out
 
 
 UPSTREAM = {"source": "data/admissions.parquet", "deps": ["raw/visits"]}

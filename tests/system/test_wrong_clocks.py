@@ -158,7 +158,13 @@ def test_a_doctor_knows_the_year_of_build_and_a_clock_far_ahead(
     assert state == "fault" and "clock says" in seen and "dphist ledger allow --clock" in mend
 
 
-WEEKLY = {"period": "week", "period_column": "day", "source": "data/days.parquet", "axes": [WARD]}
+WEEKLY = {
+    "period": "week",
+    "period_column": "day",
+    "period_format": "iso",
+    "source": "data/days.parquet",
+    "axes": [WARD],
+}
 
 
 @pytest.mark.slow

@@ -187,7 +187,7 @@ def test_an_answer_counts_in_the_words_of_the_publication(office: Office) -> Non
 @pytest.mark.slow
 def test_the_period_that_was_published_is_the_one_to_ask(office: Office) -> None:
     office.opened().write_records({**RECORDS, "day": ["2026-01-05"] * 4})
-    office.write_spec(period="week", period_column="day")
+    office.write_spec(period="week", period_column="day", period_format="iso")
     asked = office.released("--period", "2026-01-05").out.splitlines()[-2]
     assert "dphist answer wards --period 2026-01-05" in asked
 
@@ -324,7 +324,12 @@ def test_the_store_may_stand_before_the_command_and_the_version_is_told(office: 
 
 def test_check_looks_at_the_files_of_the_period_that_is_named(office: Office) -> None:
     office.opened()
-    monthly = {"period": "month", "period_column": "admitted_on", "source": "data/{year}-{month}.parquet"}
+    monthly = {
+        "period": "month",
+        "period_column": "admitted_on",
+        "period_format": "iso",
+        "source": "data/{year}-{month}.parquet",
+    }
     office.write_spec(**monthly)
     office.write_records({**RECORDS, "admitted_on": [date(2026, 3, 5)] * 4}, "data/2026-03.parquet")
     check = ("check", office.folder / "spec.yaml", "--json", "--store", office.store)

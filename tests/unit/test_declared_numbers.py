@@ -168,7 +168,7 @@ def test_a_declared_sign_stands_before_every_three_digits(fields: Any, texts: li
     [
         ({"thousands": "."}, "needs `decimal_comma: true`"),
         ({"thousands": ",", "decimal_comma": True, "csv_delimiter": ";"}, "needs `decimal_comma: false`"),
-        ({"thousands": ",", "source": "a.csv"}, "declare `csv_quote`"),
+        ({"thousands": ",", "source": "a.csv", "csv_quote": ""}, "declare `csv_quote`"),
     ],
 )
 def test_a_sign_that_means_two_things_is_refused(fields: Any, said: str, tmp_path: Path):

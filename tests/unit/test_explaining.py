@@ -15,7 +15,7 @@ def office(tmp_path, monkeypatch):
         "code,title,state\n01,Autauga,Alabama\n02,Kodiak,Alaska\n03,Mobile,Alabama\n"
     )
     county = {"column": "county", "values_from": "codes.csv", "values_column": "code", "label_column": "title"}
-    month = {"column": "day", "calendar": "month", "start": "2026-01-01", "stop": "2027-01-01"}
+    month = {"column": "day", "calendar": "month", "start": "2026-01-01", "stop": "2027-01-01", "format": "iso"}
     age = {"column": "age", "start": 0, "stop": 100, "width": 25, "above": True, "other": True}
     opened.write_records({"patient": ["ann"], "age": [3.0], "ward": ["a"], "county": ["01"], "day": ["2026-02-03"]})
     opened.write_spec(axes=[age, {**county, "levels": ["state"]}, month])
@@ -65,7 +65,7 @@ def test_an_account_is_told_with_what_it_leaves(office):
     account = explained(office, "--json", "--store", office.store).json["account"]
     assert (account["left"], account["total"], account["releases_left"]) == ("10", "10", 20)
     assert "20 more" in explained(office, "--store", office.store).out
-    office.write_spec(period="week", period_column="day", first_period="2026-03-02")
+    office.write_spec(period="week", period_column="day", period_format="iso", first_period="2026-03-02")
     account = explained(office, "--json", "--store", office.store).json["account"]
     assert account["lasts"].startswith(
         "10 of 10 left: 20 more releases, of the weeks 2026-03-02 to 2026-07-13, the last due on 2026-07-20"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import tempfile
+import uuid
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,74 @@ def test_no_object_in_a_pandas_column_fails() -> None:
     frame = pd.DataFrame({"ward": pd.Series(objects, dtype=object), "person": pd.Series(objects, dtype=object)})
     assert by_frame(frame, AXES[1:2], "row", 1) == [2, 0, 1, 9]
     assert sum(by_frame(frame, AXES[1:2], most=1)) == 4  # surgery, 12.0, [1], {}; `?` may be anybody
+
+
+CATEGORIES: dict[str, list[Any]] = {
+    "whole numbers": [1, 2],
+    "small whole numbers": [np.int8(1), np.int8(2)],
+    "numbers without a sign": [np.uint64(1), np.uint64(2**63)],
+    "floats": [1.0, 2.0],
+    "halves": [0.5, 1.5],
+    "floats of 32 bits": [np.float32(1), np.float32(0.1)],
+    "truth": [True, False],
+    "text": ["1", "2"],
+    "bytes": [b"1", b"2"],
+    "days": [date(2026, 1, 1), date(2026, 1, 2)],
+    "times": [datetime(2026, 1, 1), datetime(2026, 1, 2, 3)],
+    "times with an offset": [datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 3, tzinfo=UTC)],
+    "decimals": [Decimal(1), Decimal("2.5")],
+    "UUIDs": [uuid.UUID(int=1), uuid.UUID(int=2)],
+}
+ODD: list[Any] = [
+    *("unknown", 3, 2**70, 0.25, "a\ud800", b"\xff", date(1, 1, 1), datetime(9999, 1, 1), 1j),
+    *(datetime(2026, 1, 1, tzinfo=UTC), Decimal("1e80"), Decimal("NaN"), True, (1,), None),
+]
+
+
+def counts_of_categories(values: list[Any]) -> tuple[list[int], list[int]] | None:
+    """The counts of a column of dtype `category` as an axis, and as a unit; None if pandas cannot make the column."""
+    axis = {"column": "ward", "values": ["1", "2", "true", "0.5", "2026-01-01"], "other": True}
+    try:
+        made = pd.Series(values, dtype=object).astype("category")
+    except (TypeError, ValueError, Warning):
+        return None
+    of_axis = by_frame(pd.DataFrame({"ward": made, "person": range(len(made))}), [axis], most=1)
+    return of_axis, by_frame(pd.DataFrame({"ward": ["1"] * len(made), "person": made}), [axis], most=2)
+
+
+def expect_no_other_row_moved(kind: str, odd: Any) -> None:
+    before = counts_of_categories(CATEGORIES[kind] * 3)
+    after = counts_of_categories([*CATEGORIES[kind] * 3, odd])
+    assert before is not None
+    for more in map(np.subtract, after or before, before):
+        assert min(more) >= 0 and sum(more) <= 1
+
+
+def test_one_text_among_categories_that_are_whole_numbers_moves_no_other_row() -> None:
+    expect_no_other_row_moved("whole numbers", "unknown")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_one_more_record_of_any_kind_moves_no_other_in_a_column_of_categories(kind: str) -> None:
+    for odd in ODD:
+        expect_no_other_row_moved(kind, odd)
+
+
+def test_categories_are_read_as_the_same_values_in_another_column() -> None:
+    for values in ([5, 15, 25], [5.0, 0.25, 25.0], [np.float32(5), np.float32(15)]):
+        plain = pd.DataFrame({"age": values, "person": values})
+        assert by_frame(plain.astype("category"), AXES[:1]) == by_frame(plain, AXES[:1])
+    days = pd.DataFrame({"seen": [datetime(2026, 3, 28, 23, 30), datetime(2026, 3, 30), None]})
+    assert by_frame(days.astype("category"), AXES[2:], "row", 1) == by_frame(days, AXES[2:], "row", 1) == [1, 0, 1, 1]
+
+
+def test_numbers_of_any_width_in_a_pandas_column_are_compared_as_text() -> None:
+    axis = {"column": "ward", "values": ["1", "2", "0.5"], "other": True}
+    for kind in ("float16", "float32", "complex64", "complex128", "Float32", "int8", "Sparse[float64]"):
+        values = [1, 2, 2] if kind == "int8" else [1, 2, 0.5]
+        frame = pd.DataFrame({"ward": pd.Series(values).astype(kind)})
+        assert by_frame(frame, [axis], "row", 1) == ([1, 2, 0, 0] if kind == "int8" else [1, 1, 1, 0])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -82,7 +82,7 @@ def test_a_total_is_only_raised_and_says_why(ledger: Ledger) -> None:
     for total in (Fraction(40), Fraction(26)):
         with ledger_refuses("total_not_larger"):
             ledger.raise_total("health", total, "why not")
-    for reason in ("", "  "):
+    for reason in ("", "  ", "\u2800", "\u115f \u3164", "\ufe0f"):
         with ledger_refuses("reason_missing"):
             ledger.raise_total("health", Fraction(41), reason)
     assert ledger.entries()[-1].facts["reason"] == "a second survey"

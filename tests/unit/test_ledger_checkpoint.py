@@ -292,6 +292,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
     made.add_key("ben", BEN.public, ANN)
     asked = replace(WEEKLY, source=ADMISSIONS)
     first = made.charge(asked)
+    lapsed = made.adopt("too early", [], {}, ANN, denies=True).number
     made.charge(replace(asked, period="2026-03-09", held=True))
     made.note(first, "approved", "Ada")
     # The witness holds another charge of the first period, and one of a period that this ledger knows nothing of.
@@ -299,7 +300,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
         WitnessedCharge(40 + day, f"{day:064x}", "health", "weekly", f"2026-03-{day:02}", 1, Fraction(1, 3), 2026)
         for day in (2, 23)
     ]
-    made.adopt("the disk failed", seen, {"both": Fraction(2)}, ANN)
+    made.countersign(made.adopt("the disk failed", seen, {"both": Fraction(2)}, ANN).number, BEN)
     made.charge(replace(asked, revision=2, reason="late"))
     made.raise_total("both", Fraction(40), "more", ANN)
     made.allow("health", {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}, ANN, "joins wards")
@@ -316,6 +317,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
         lambda of: (
             of.operators(),
             of.books().permissions.waiting_of(EVERYWHERE),
+            of.books().permissions.lapsed == {lapsed},
             of.adopted_at(),
             of.accounts(),
         ),

@@ -68,6 +68,8 @@ def test_what_is_rejected_is_neither_approved_nor_published(ledger: Ledger, char
 def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> None:
     with ledger_refuses("reason_missing"):
         ledger.note(charge, "rejected", "")
+    with ledger_refuses("reason_missing"):
+        ledger.note(charge, "rejected", "\u2800\u115f")
     ledger.record_published(charge, "digest")
     with ledger_refuses("published_already", match="dphist withdraw weekly 2026-03-02"):
         ledger.note(charge, "rejected", "wrong codes")

@@ -48,6 +48,56 @@ def test_a_period_needs_a_file_for_each_stretch_that_it_touches(
     assert needed(source, key, period) == files
 
 
+@pytest.mark.parametrize(
+    ("source", "period", "key", "around", "files"),
+    [
+        ("{year}-{month}.csv", "month", "2025-12-01", (0, 1), ["2025-12.csv", "2026-01.csv"]),
+        ("{year}-{month}.csv", "month", "2026-01-01", (1, 0), ["2025-12.csv", "2026-01.csv"]),
+        (
+            "{year}-{month}.csv",
+            "month",
+            "2026-02-01",
+            (13, 2),
+            [f"{m // 12}-{m % 12 + 1:02}.csv" for m in range(24300, 24316)],
+        ),
+        (
+            "{year}-{month}.csv",
+            "week",
+            "2026-03-30",
+            (1, 1),
+            ["2026-02.csv", "2026-03.csv", "2026-04.csv", "2026-05.csv"],
+        ),
+        ("{year}.csv", "week", "2025-12-29", (1, 1), ["2024.csv", "2025.csv", "2026.csv", "2027.csv"]),
+        ("{year}-{week}.csv", "week", "2025-12-29", (1, 1), ["2025-52.csv", "2026-01.csv", "2026-02.csv"]),
+        ("{period}.csv", "month", "2026-02-01", (1, 2), [f"2026-{m:02}-01.csv" for m in (1, 2, 3, 4)]),
+        (
+            "{period}/{year}-{month}.csv",
+            "month",
+            "2026-02-01",
+            (1, 0),
+            ["2026-01-01/2026-01.csv", "2026-02-01/2026-02.csv"],
+        ),
+        ("{year}-{month}-{day}.csv", "week", "2026-03-23", (2, 1), [f"2026-03-{day}.csv" for day in range(21, 31)]),
+    ],
+)
+def test_files_before_and_after_are_those_of_the_finest_stretch(
+    source: str, period: str, key: str, around: tuple[int, int], files: list[str]
+) -> None:
+    before, after = around
+    assert needed(source, key, period, files_before=before, files_after=after) == files
+
+
+def test_a_spec_without_files_around_keeps_its_digest_and_says_what_is_lost() -> None:
+    plain = spec("{year}-{month}.csv", "month")
+    assert spec("{year}-{month}.csv", "month", files_before=0, files_after=0).digest == plain.digest
+    assert spec("{year}-{month}.csv", "month", files_after=1).digest != plain.digest
+    (said,) = [remark for remark in plain.remarks if "is counted in no period" in remark]
+    assert "`admitted_on`" in said and "`files_after: 1`" in said
+    assert not any("is counted in no period" in remark for remark in spec("all.csv", "month").remarks)
+    with pytest.raises(SpecError, match=r"files_after: has no use where `source` does not say"):
+        spec("all.csv", "month", files_after=1)
+
+
 def test_a_day_in_the_address_asks_for_every_day_also_when_clocks_change() -> None:
     for zone in ("UTC", "Europe/Paris", "America/Havana"):
         days = needed("{year}-{month}-{day}.csv", "2026-03-23", time_zone=zone)

@@ -177,6 +177,26 @@ def refused(address: str, files: Files, error: type[DphistError], **changes: Any
     return str(caught.value)
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_server_that_failed_is_asked_nothing_more(tmp_path: Path, fails: bool) -> None:
+    """Its clean-up asked the dead server again, for ten minutes and more."""
+    base, session = written(tmp_path / "office", column([3])), mock.MagicMock()
+    plan = plan_of(declared := spec(base), declared.period_named("all"))
+    counts = (np.zeros(plan.domain.cells, dtype=np.int64), 1)
+    with (
+        mock.patch.object(spark, "_session", return_value=session),
+        mock.patch.object(spark, "_traits", return_value=(True, True)),
+        mock.patch.object(spark, "_counted", side_effect=OSError("gone") if fails else None, return_value=counts),
+    ):
+        if fails:
+            with pytest.raises(SourceRefused, match="its server went away"):
+                spark.write_cube(plan, "sc://nowhere:1", tmp_path)
+        else:
+            spark.write_cube(plan, "sc://nowhere:1", tmp_path)
+    assert session.catalog.dropTempView.called is not fails
+    assert session.release_session_on_close is not fails and session.stop.called
+
+
 def column(values: Any, kind: pa.DataType | None = None) -> Files:
     """A file of persons with a column `age` of some values."""
     return {"a.parquet": pa.table({"person": range(len(values)), "age": pa.array(values, kind)})}

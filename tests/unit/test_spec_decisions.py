@@ -84,6 +84,16 @@ def test_it_is_shown_in_words_and_nothing_is_decided_before_somebody_signs(offic
     assert decided(office) == ([], [])
 
 
+def test_who_signs_reads_that_rows_tell_of_their_own_unit_alone(office: Office) -> None:
+    shown = office.run(*OPEN)
+    assert "that a row tells of its own card alone: no axis is made of other people's rows" in shown.out
+    assert "the name speaks" not in shown.out
+    office.write_attributes_alone(**{**LOANS, "axes": [{"column": "household_size", "values": ["1", "2"]}]})
+    assert (
+        "household_size: the name speaks of what is computed from the rows of several people" in office.run(*OPEN).out
+    )
+
+
 def test_a_folder_of_accepted_spellings_is_shown_as_one_of_code_lists(office: Office) -> None:
     Path("spellings").mkdir()
     Path("spellings/kinds.csv").write_text("spelling,value\nRoman,Novel\n", encoding="utf-8")

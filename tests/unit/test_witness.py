@@ -14,6 +14,7 @@ from witness_scenario import (
     STORE,
     charge,
     charges,
+    hashed,
     held,
     of,
     refusals,
@@ -44,11 +45,11 @@ def test_it_gives_back_the_charges_as_they_were_vouched_for(witness: Witness) ->
 
 def test_stores_do_not_know_of_each_other(witness: Witness) -> None:
     witness.enrol("store-2", "entry-1")
-    witness.vouch("store-2", of(1, lambda: [charge(3, hash="other")]))
+    witness.vouch("store-2", of(1, lambda: [charge(3, hash=hashed("other"))]))
     witness.vouch(STORE, of(1, charges(3)))
-    witness.vouch_answer("store-2", "other", "counts", "a")
-    with pytest.raises(WitnessMissing, match=r"charge other of store store-1"):
-        witness.vouch_answer(STORE, "other", "counts", "b")
+    witness.vouch_answer("store-2", hashed("other"), "counts", hashed("a"))
+    with pytest.raises(WitnessMissing, match=r"charge d9298a10d1b07358 of store store-1"):
+        witness.vouch_answer(STORE, hashed("other"), "counts", hashed("b"))
 
 
 def test_what_is_not_enrolled_is_unknown(witness: Witness, tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_an_unknown_store_is_refused_with_the_way_out(witness: Witness) -> None:
     for ask in (
         lambda: witness.vouch("store-2", of(1, charges(3))),
         lambda: witness.check("store-2", of(1, charges())),
-        lambda: witness.vouch_answer("store-2", "hash-3", "counts", "a"),
+        lambda: witness.vouch_answer("store-2", hashed(3), "counts", hashed("a")),
         lambda: witness.note_place("store-2", "here"),
     ):
         with pytest.raises(WitnessMissing, match=f"DPHIST_WITNESS.*{ADOPT}") as refusal:
@@ -143,7 +144,7 @@ def test_the_year_of_a_charge_is_the_ledgers_business_alone(witness: Witness) ->
 
 
 def test_of_three_copies_with_one_charge_each_for_a_period_one_is_vouched_for(witness: Witness) -> None:
-    copies = [lambda name=name: [charge(3, hash=name)] for name in ("a", "b", "c")]
+    copies = [lambda name=name: [charge(3, hash=hashed(name))] for name in ("a", "b", "c")]
     witness.vouch(STORE, of(1, copies[1]))
     for copy in (copies[0], copies[2]):
         assert {refusal.code for refusal in refusals(witness, 1, copy)} == {"ledger_behind_witness"}
@@ -167,7 +168,7 @@ def test_of_three_copied_ledgers_one_draws(
         made = ledger.charge(week(2))
         try:
             witness.vouch(STORE, of(1, lambda ledger=ledger: ledger.standing().charges))
-            witness.vouch_answer(STORE, made.hash, "counts", f"drawn by {copy}")
+            witness.vouch_answer(STORE, made.hash, "counts", hashed(f"drawn by {copy}"))
             drawn.append(copy)
         except LedgerError as refusal:
             refused.append(refusal.code)
@@ -178,16 +179,16 @@ def test_of_three_copied_ledgers_one_draws(
 def test_two_copies_that_draw_one_step_differently_cannot_both_go_on(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3, 4)))
     for _ in range(2):
-        witness.vouch_answer(STORE, "hash-3", "counts", "a")
+        witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
         with pytest.raises(AnswerDrawnElsewhere, match=r"'counts'.*Nothing of this draw was used.*--revise"):
-            witness.vouch_answer(STORE, "hash-3", "counts", "b")
-    witness.vouch_answer(STORE, "hash-3", "structure", "b")
-    witness.vouch_answer(STORE, "hash-4", "counts", "b")
+            witness.vouch_answer(STORE, hashed(3), "counts", hashed("b"))
+    witness.vouch_answer(STORE, hashed(3), "structure", hashed("b"))
+    witness.vouch_answer(STORE, hashed(4), "counts", hashed("b"))
 
 
 def test_no_answer_is_vouched_for_before_its_charge(witness: Witness) -> None:
-    with pytest.raises(WitnessMissing, match="charge hash-3"):
-        witness.vouch_answer(STORE, "hash-3", "counts", "a")
+    with pytest.raises(WitnessMissing, match=f"charge {hashed(3)[:16]}"):
+        witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
 
 
 # Adoption
@@ -207,27 +208,27 @@ def test_an_adopted_copy_goes_on_with_its_own_charges_and_the_others_are_refused
 def test_the_latest_head_of_each_generation_is_kept_and_superseded_copies_note_none(witness: Witness) -> None:
     assert witness.head(STORE, 1) is None
     for number in (3, 5, 5, 4):
-        witness.note_head(STORE, 1, number, f"hash-{number}")
-        witness.note_head(STORE, 1, number, "a second entry of that number")
-    assert witness.head(STORE, 1) == (5, "hash-5")
+        witness.note_head(STORE, 1, number, hashed(number))
+        witness.note_head(STORE, 1, number, hashed("a second entry of that number"))
+    assert witness.head(STORE, 1) == (5, hashed(5))
     with ledger_refuses("witness_outdated"):
-        witness.note_head(STORE, 2, 6, "hash-6")
+        witness.note_head(STORE, 2, 6, hashed(6))
     witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
     with ledger_refuses("store_superseded"):
-        witness.note_head(STORE, 1, 6, "hash-6")
-    witness.note_head(STORE, 2, 4, "adopted")
-    assert (witness.head(STORE, 1), witness.head(STORE, 2)) == ((5, "hash-5"), (4, "adopted"))
+        witness.note_head(STORE, 1, 6, hashed(6))
+    witness.note_head(STORE, 2, 4, hashed("adopted"))
+    assert (witness.head(STORE, 1), witness.head(STORE, 2)) == ((5, hashed(5)), (4, hashed("adopted")))
 
 
 def test_an_answer_of_a_superseded_copy_without_its_charge_is_refused(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3, 4)))
-    witness.vouch_answer(STORE, "hash-3", "counts", "a")
+    witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
     witness.begin_generation(STORE, of(2, charges(3), "entry-9"))
     with ledger_refuses("store_superseded"):
-        witness.vouch_answer(STORE, "hash-4", "counts", "a")
+        witness.vouch_answer(STORE, hashed(4), "counts", hashed("a"))
     with pytest.raises(AnswerDrawnElsewhere):
-        witness.vouch_answer(STORE, "hash-3", "counts", "drawn by the adopted copy")
-    witness.vouch_answer(STORE, "hash-3", "counts", "a")
+        witness.vouch_answer(STORE, hashed(3), "counts", hashed("drawn by the adopted copy"))
+    witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
 
 
 def test_an_adoption_may_be_repeated_but_not_by_another_copy(witness: Witness) -> None:
@@ -249,7 +250,7 @@ def test_a_lost_witness_begins_anew_by_an_adoption(witness: Witness) -> None:
     witness.begin_generation(STORE, of(5, charges(3, 4), "entry-9"))
     witness.vouch(STORE, of(5, charges(3, 4, 10)))
     assert held(witness) == [3, 4, 10]
-    witness.vouch_answer(STORE, "hash-3", "counts", "a")
+    witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
 
 
 def test_a_witness_that_missed_an_adoption_is_told(witness: Witness) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from error_codes import coded, ledger_refuses
 from ledger_scenario import raw, url_of
-from witness_scenario import STORE, charges, new_witness, of, refusals
+from witness_scenario import STORE, charges, hashed, new_witness, of, refusals
 
 from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.errors import LedgerError
@@ -166,7 +166,7 @@ def test_a_damaged_file_is_refused_and_stays(tmp_path: Path, content: bytes) -> 
         lambda: witness.begin_generation(STORE, of(1, charges(), "entry-1")),
         lambda: witness.standing(STORE),
         lambda: witness.vouch(STORE, of(1, charges(3))),
-        lambda: witness.vouch_answer(STORE, "hash-3", "counts", "a"),
+        lambda: witness.vouch_answer(STORE, hashed(3), "counts", hashed("a")),
     ):
         with ledger_refuses("witness_altered", match="The witness at") as refusal:
             ask()
@@ -191,7 +191,7 @@ TABLES = ("witness", "generation", "charge", "answer", "place")
 
 def filled(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3, 4)))
-    witness.vouch_answer(STORE, "hash-3", "counts", "a")
+    witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
     witness.note_place(STORE, "here")
 
 
@@ -232,4 +232,4 @@ def test_a_charge_with_a_damaged_price_is_refused(witness: Witness) -> None:
     filled(witness)
     raw(Path(witness.where), "UPDATE charge SET epsilon = '0.5'")
     for refusal in refusals_unread(witness):
-        assert refusal.code == "witness_altered" and "without a price" in str(refusal)
+        assert refusal.code == "witness_altered" and "not written as one" in str(refusal)

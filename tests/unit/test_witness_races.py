@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from fork_server import PROCESSES
 from ledger_scenario import HEALTH, url_of, week
-from witness_scenario import STORE, address, charge, charges, held, of, witness, witness_url
+from witness_scenario import STORE, address, charge, charges, hashed, held, of, witness, witness_url
 
 from dphist_pipeline.ledger.errors import AnswerDrawnElsewhere, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
@@ -65,7 +65,7 @@ def charged_and_vouched(where: str, ledger_path: Path, ledger_id: str, day: int)
 
 
 def answered(where: str, digest: str) -> None:
-    Witness.at(where).vouch_answer(STORE, "hash-3", "counts", digest)
+    Witness.at(where).vouch_answer(STORE, hashed(3), "counts", digest)
 
 
 def adopted(where: str, hash_: str) -> None:
@@ -97,14 +97,14 @@ def test_many_processes_with_a_charge_each_are_all_vouched_for(witness: Witness,
 
 
 def test_of_many_copies_at_once_one_is_vouched_for(witness: Witness) -> None:
-    found = race(vouched, *((address(witness), [charge(3, hash=f"copy-{number}")]) for number in range(RACERS)))
+    found = race(vouched, *((address(witness), [charge(3, hash=hashed(f"copy-{number}"))]) for number in range(RACERS)))
     assert sorted(found) == ["done"] + ["ledger_behind_witness"] * (RACERS - 1)
     assert held(witness) == [3]
 
 
 def test_of_many_answers_at_once_one_is_vouched_for(witness: Witness) -> None:
     witness.vouch(STORE, of(1, charges(3)))
-    found = race(answered, *((address(witness), f"digest-{number}") for number in range(RACERS)))
+    found = race(answered, *((address(witness), hashed(f"digest-{number}")) for number in range(RACERS)))
     assert sorted(found) == ["answer_drawn_elsewhere"] * (RACERS - 1) + ["done"]
 
 
@@ -150,7 +150,7 @@ def whole_life(witness: Witness) -> None:
     if witness.standing(STORE) is None:
         witness.enrol(STORE, "entry-1")
     witness.vouch(STORE, of(1, charges(3, 4)))
-    witness.vouch_answer(STORE, "hash-3", "counts", "a")
+    witness.vouch_answer(STORE, hashed(3), "counts", hashed("a"))
 
 
 @pytest.mark.slow
@@ -176,5 +176,5 @@ def test_a_kill_anywhere_leaves_a_witness_that_the_same_calls_complete(tmp_path:
         whole_life(witness)
         assert held(witness) == [3, 4]
         with pytest.raises(AnswerDrawnElsewhere):
-            witness.vouch_answer(STORE, "hash-3", "counts", "b")
+            witness.vouch_answer(STORE, hashed(3), "counts", hashed("b"))
     assert set(states) == {None, (), (3, 4)} and boundary > 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
@@ -55,8 +56,13 @@ def rows(witness: Witness) -> list[list[tuple[object, ...]]]:
         return [sorted(map(tuple, connection.execute(sa.select(table)))) for table in tables]
 
 
+def hashed(word: object) -> str:
+    """64 hexadecimal digits, as entries and answers have: those of a number are that entry's."""
+    return hashlib.sha256(str(word).encode()).hexdigest()
+
+
 def charge(number: int, **changes: Any) -> WitnessedCharge:
-    made = WitnessedCharge(number, f"hash-{number}", "health", "weekly", f"week-{number}", 1, Fraction(1, 3), 2026)
+    made = WitnessedCharge(number, hashed(number), "health", "weekly", f"week-{number}", 1, Fraction(1, 3), 2026)
     return replace(made, **changes)
 
 

@@ -29,6 +29,7 @@ from dphist_pipeline.cli.terminal import (
     print_json,
     print_lines,
     print_statement,
+    print_warning,
     statement_facts,
 )
 from dphist_pipeline.files import project_folder
@@ -69,7 +70,9 @@ class ReadingOptions:
         str | None, typer.Option(metavar="TABLE", help="The table of a database that holds the records.")
     ] = None
     csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="The sign between fields of CSV.")] = ","
-    csv_quote: Annotated[str, typer.Option(metavar="SIGN", help="The sign around quoted fields of CSV.")] = ""
+    csv_quote: Annotated[
+        str, typer.Option(metavar="HOW", help="Quotes in CSV: rfc (where a field needs them), none, or all.")
+    ] = "rfc"
     csv_encoding: Annotated[
         str, typer.Option(metavar="NAME", help="How CSV is encoded: utf-8, windows-1252 or latin-1.")
     ] = "utf-8"
@@ -79,7 +82,7 @@ class ReadingOptions:
         str | None, typer.Option(metavar="SIGN", help="The sign between thousands of numbers: . , ' or a space.")
     ] = None
     unit_normalise: Annotated[
-        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim,lower,nfc.")
+        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim_all,fold,number.")
     ] = ""
     also_of: Annotated[
         list[str] | None,
@@ -480,6 +483,8 @@ def show_and_sign(
 
     `yes`: the digest that was shown before; None asks here. `command`: would sign them, without `--yes`.
     """
+    from dphist_pipeline.planning.unit_names import doubt_of_axes
+
     if decisions.nothing:
         if as_json:
             print_json({"signed": False, **decisions.facts})
@@ -493,6 +498,8 @@ def show_and_sign(
     if not as_json:
         out.print(f"For {escape(str(path))} you sign:")
         print_facts({**decisions.words, "digest": digest})
+        if doubt := doubt_of_axes(decisions.spec):
+            print_warning(doubt)
     if yes is None:
         if as_json:
             print_json({"signed": False, "digest": digest, **decisions.facts})

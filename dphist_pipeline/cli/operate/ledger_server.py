@@ -16,15 +16,22 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, ledger_database
-from dphist_pipeline.ledger.witness_file import WitnessServer
+from dphist_pipeline.ledger.witness_file import WitnessFile, WitnessServer, witness_database
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 NOTES = ("approved", "rejected", "withdrawn")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+# Whoever may connect could hold the lock that every writer takes first.
+_CONNECT = """\
+DO $connect$ BEGIN
+    EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO {charges}, {decides}', current_database());
+END $connect$;"""
 _LEDGER = """\
 -- In the ledger's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
+{connect}
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT, INSERT ON ledger_entry TO {charges}, {decides};
 ALTER TABLE ledger_entry ENABLE ROW LEVEL SECURITY;
@@ -40,6 +47,7 @@ COMMIT;"""
 _WITNESS = """\
 -- In the witness's database, as the user who ran `dphist init`: the owner of its tables.
 BEGIN;
+{connect}
 GRANT USAGE ON SCHEMA public TO {charges}, {decides};
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO {charges}, {decides};
 GRANT INSERT ON {witnessing} TO {charges}, {decides};
@@ -71,20 +79,42 @@ def move(
 
 
 @ledger_app.command()
-def upgrade(store: StoreOption = None) -> None:
-    """Gives a ledger on a server the rules of this version.
+def upgrade(
+    witness: Annotated[bool, typer.Option("--witness", help="The witness on a server instead.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Gives a ledger or a witness on a server the rules of this version.
 
     Run it once, as the owner of its tables, where `dphist doctor` says so.
-    Entries stay as they are; a ledger in a file has its rules from its making.
+    Entries stay as they are. Where decisions of an earlier version wait for a
+    second signature, one entry, signed with your operator's key, lists them.
     """
     opened_store = Store.named(store)
-    # Its entries are not read: rules can be upgraded before a malformed row is taken away, and after.
+    if witness:
+        _upgrade_witness(witness_database(opened_store.witness_file))
+        return
     database = ledger_database(opened_store.ledger_url)
-    if not isinstance(database, PostgresDatabase):
+    # Its entries are not read yet: rules can be upgraded before a malformed row is taken away, and after.
+    if isinstance(database, PostgresDatabase):
+        if database.has_former_rules():
+            database.upgrade_rules()
+            out.print("[green]✓[/] From now on the server refuses every entry that would break a rule of the ledger")
+        else:
+            out.print("[green]✓[/] The rules are those of this version already")
+    numbers = StoreDecisions.of(opened_store).list_waiting()
+    if numbers:
+        entries = ", ".join(f"entry {number}" for number in numbers)
+        out.print(f"[green]✓[/] The ledger says now what waits for a second signature: {entries}")
+    elif not isinstance(database, PostgresDatabase):
         out.print("The ledger is a file: nothing to upgrade.")
+
+
+def _upgrade_witness(database: WitnessFile | WitnessServer) -> None:
+    if isinstance(database, WitnessFile):
+        out.print("The witness is a file: nothing to upgrade.")
     elif database.has_former_rules():
         database.upgrade_rules()
-        out.print("[green]✓[/] From now on the server refuses every entry that would break a rule of the ledger")
+        out.print("[green]✓[/] From now on the server refuses every row that the program would not write")
     else:
         out.print("[green]✓[/] The rules are those of this version already")
 
@@ -114,6 +144,7 @@ def role_statements(charges: str, decides: str, witness: bool = False) -> str:
     charging, deciding = ("charged", "published", "rendered", *NOTES), (*sorted(DECISIONS), *NOTES)
     kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
     kinds |= {"witnessing": ", ".join(WitnessServer.entered_by_runs)}
+    kinds |= {"connect": _CONNECT.format(charges=charges, decides=decides)}
     return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)
 
 

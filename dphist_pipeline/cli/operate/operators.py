@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.operate.ledger import ReasonOption, ledger_app
+from dphist_pipeline.cli.operate.store import print_adopted
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import Operator, key_path
@@ -105,8 +106,7 @@ def sign(
     store: StoreOption = None,
 ) -> None:
     """Gives a decision its second signature, where an account asks for two."""
-    decisions = StoreDecisions.of(Store.named(store))
-    ledger = decisions.ledger
-    with decisions.signing() as operator:
-        ledger.countersign(number, operator)
+    adoption = StoreDecisions.sign(Store.named(store), number)
     out.print(f"[green]✓[/] Entry {number} is signed, and in force")
+    if adoption is not None:
+        print_adopted(adoption)

@@ -12,8 +12,9 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.releasing.store_decisions import StoreDecisions
+from dphist_pipeline.releasing.store_decisions import Adoption, StoreDecisions
 
 store_app = typer.Typer(
     help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True
@@ -96,21 +97,51 @@ def adopt(
 ) -> None:
     """Goes on with a store that was put back from a backup, or whose witness is gone.
 
-    What the witness holds counts as spent and is never drawn again. Other
-    copies of the store draw nothing from then on.
+    What the witness holds counts as spent and is never drawn again, also where
+    somebody entered it by hand. Other copies of the store draw nothing from
+    then on. Look first whether a newer ledger can be put back: its decisions
+    are lost otherwise. Where an account asks for two signatures, another
+    operator signs what denies a row of the witness, or begins an empty one.
     """
     opened_store = Store.named(store)
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
         raise typer.BadParameter("names an account twice; give its sum once", param_hint="--spent-elsewhere")
-    generation, carried = StoreDecisions.adopt(opened_store, reason, elsewhere)
+    adoption, entry = StoreDecisions.adopt(opened_store, reason, elsewhere)
+    waits = entry.number if adoption.ledger.waiting(entry.number) else None
+    titles = [charge.title for charge in adoption.carried]
     if as_json:
-        print_json({"store": str(opened_store.root), "generation": generation, "carried": carried})
+        print_json(
+            {
+                "store": str(opened_store.root),
+                "generation": adoption.generation,
+                "carried": titles,
+                "waits": waits,
+            }
+        )
         return
-    out.print(f"[green]✓[/] Adopted: generation {generation} of this store; other copies of it draw nothing any more")
-    for place in carried:
-        out.print(f"  counts as spent, and is never drawn again: {escape(place)}")
+    if waits is None:
+        done = f"Adopted: generation {adoption.generation} of this store; other copies of it draw nothing any more"
+        out.print(f"[green]✓[/] {done}")
+        print_adopted(adoption)
+        return
+    out.print(f"Entered, and not in force yet: another operator must sign it: dphist ledger sign {waits}")
+    out.print("  It lapses if anything is charged or adopted before that.")
+
+
+def print_adopted(adoption: Adoption) -> None:
+    """Prints what an adoption carried over, and how an operator who knows that nothing was drawn gives that back."""
+    for charge in adoption.carried:
+        out.print(f"  counts as spent, and is never drawn again: {escape(charge.title)}")
+    totals = {account.name: account.total for account in adoption.ledger.accounts()}
+    spent = {name: epsilon for name, epsilon in adoption.spent().items() if name in totals}
+    if spent:
+        out.print("An operator who knows that nothing was drawn for them gives their price back:")
+    for name, epsilon in spent.items():
+        out.print(
+            f"  dphist ledger raise {name} --total {as_text(totals[name] + epsilon)} --reason TEXT", soft_wrap=True
+        )
 
 
 def _elsewhere(option: str) -> tuple[str, Fraction]:

@@ -19,6 +19,7 @@ from rich.markup import escape
 from dphist_pipeline.about_publisher import faults
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import (
+    err,
     out,
     per_period,
     print_facts,
@@ -40,9 +41,10 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
+from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
+from dphist_pipeline.zone_data import MEND, zone_difference
 
 MOST_NAMED = 10
 
@@ -65,8 +67,9 @@ def check(
     Compares the columns that it names with those of its source, if the
     ledger allows that source: their names and types alone are read. Of a
     file with `for_each`, FILE#RELEASE is one release; FILE checks them all,
-    and compares none. Run it after every change of a spec; `rehearse` then
-    shows what the release will look like.
+    and compares none. The exit code is 1, too, where a file of the source is
+    missing, empty or damaged. Run it after every change of a spec;
+    `rehearse` then shows what the release will look like.
     """
     try:
         checked = load_spec(spec, store)
@@ -81,16 +84,21 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words
-    from dphist_pipeline.planning.unit_names import unit_doubt
+    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words, lines_in_words
+    from dphist_pipeline.planning.unit_names import doubt_of_axes, unit_doubt
 
+    beside.refuse_undeclared_dates(compared.types)
     types = {**checked.declared_types, **compared.types}
-    encoding = encoding_in_words(checked)
-    readings, warning = column_readings(checked, types), checked.unsaid_dates(types)
-    doubt = unit_doubt(
-        checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
-    )
-    warnings = [*filter(None, [warning, doubt, _changed(beside)]), *faults(Store.folder(store) / "public")]
+    encoding, lines = encoding_in_words(checked), lines_in_words(checked)
+    readings = column_readings(checked, types)
+    doubts = [
+        unit_doubt(
+            checked.privacy_unit.columns, [*types, *(column for axis in checked.axes for column in axis.columns)]
+        ),
+        doubt_of_axes(checked),
+        _zone_doubt(checked.time_zone),
+    ]
+    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public")]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -99,6 +107,7 @@ def check(
             print_explanation(checked, explanation)
             for text in warnings:
                 print_warning(text)
+        _refuse_unreadable(compared)
         return
 
     bucket = beside.public_address
@@ -118,7 +127,7 @@ def check(
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
-        **({"encoding_read": encoding} if encoding else {}),
+        **({"encoding_read": encoding, "lines_read": lines} if encoding else {}),
         **({"columns_read": [{**vars(reading)} for reading in readings]} if readings else {}),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
@@ -126,6 +135,7 @@ def check(
     }
     if as_json:
         print_json(facts)
+        _refuse_unreadable(compared)
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec")
     for text in warnings:
@@ -148,10 +158,23 @@ def check(
     print_lines(
         [
             *(["How columns are read, by their types:"] if readings else []),
-            *(f"  {sentence}" for sentence in [encoding, *(reading.says for reading in readings)] if sentence),
+            *(f"  {sentence}" for sentence in [encoding, lines, *(reading.says for reading in readings)] if sentence),
         ]
     )
     print_lines(remarks)
+    _refuse_unreadable(compared)
+
+
+def _refuse_unreadable(compared: Compared) -> None:
+    if compared.unreadable:
+        err.print(f"[bold red]error:[/] the spec is valid, and its source cannot be read: {escape(compared.problem)}")
+        raise typer.Exit(1)
+
+
+def _zone_doubt(zone: str) -> str:
+    """A warning where a year of the zone is not the same for schedules as for records; else empty."""
+    difference = zone_difference(zone, datetime.now(UTC)) if zone != "UTC" else None
+    return f"{difference.says[0].upper()}{difference.says[1:]}. {MEND}." if difference is not None else ""
 
 
 def _changed(beside: SpecCheck) -> str:

@@ -101,13 +101,19 @@ def withdraw(
 
     opened_store = Store.named(store)
     folders = verbs.withdraw(opened_store, release, period, reason)
+    damaged = verbs.damaged_folders(opened_store, release, period)
     if as_json:
-        print_json({"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))})
+        facts = {"release": release, "period": period, "reason": reason, "paths": list(map(str, folders))}
+        print_json({**facts, **({"damaged": list(map(str, damaged))} if damaged else {})})
         return
     out.print(f"[green]✓[/] Withdrawn: {escape(release)}, period {escape(period)}")
     for folder in folders:
         out.print(f"  marked: {escape(str(folder))}")
-    if opened_store.public_address:
+    for folder in damaged:
+        out.print(f"  was damaged, so it bears no mark, and is no publication any more: {escape(str(folder))}")
+    if damaged and opened_store.public_address:
+        out.print("  It is still in the bucket; this takes it out: dphist store publish --drop")
+    if folders and opened_store.public_address:
         out.print(f"  marked in {escape(opened_store.public_address)}, too")
     out.print("  It is no longer in the catalogue. What it spent stays spent.")
     if period != "all":

@@ -76,7 +76,6 @@ def _release(
     except AwaitsApproval as waiting:
         print_waiting(waiting, as_json)
         return
-    warning = beside.unsaid_dates(publication.audit["period"], opens=not publication.replayed)
     older = "" if publication.replayed else _older_card(publication.path, publication.audit)
     statement, compared = (
         Statement.of(opened_store.ledger(), checked.account),
@@ -84,7 +83,7 @@ def _release(
     )
     if as_json:
         doubt = doubt_of_publication(publication.path, publication.audit)
-        warnings = [warning_text for warning_text in (warning, changed, older, doubt) if warning_text]
+        warnings = [warning_text for warning_text in (changed, older, doubt) if warning_text]
         print_json(
             {name: publication.audit[name] for name in ("release", "period", "revision", "epsilon")}
             | {"replayed": publication.replayed, "path": str(publication.path), "account": statement_facts(statement)}
@@ -102,7 +101,6 @@ def _release(
         statement,
         copied_to=copied_to,
         says=says,
-        warning=warning,
     )
     print_warning(older)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pyarrow import parquet
@@ -19,6 +19,9 @@ from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.declared_numbers import keys_of, moved
 from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.sql_files import literal
+from dphist_pipeline.unit_forms import BYTE_ORDER_MARK
+from dphist_pipeline.zone_data import spans_of
 
 PLAIN = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double", "BOOLEAN": "boolean"}
 # By bits, and whether they have a sign: Spark has no type without one, and the next wider one holds the values.
@@ -60,6 +63,8 @@ class Columns:
         name = _identifier(column)
         if column not in self.text:
             return f"CAST({name} AS STRING)"
+        mark = literal(BYTE_ORDER_MARK)
+        name = f"CASE WHEN startswith({name}, {mark}) THEN nullif(trim(LEADING {mark} FROM {name}), '') ELSE {name} END"
         return (
             f"CASE WHEN contains({name}, '?') OR NOT is_valid_utf8({name}) THEN NULL "
             f"WHEN octet_length({name}) > {lengths.LONGEST_NAME} "
@@ -94,7 +99,14 @@ class Columns:
         if column is None or period.start is None or period.end is None:
             return "true"
         value, kind = _since_1970(_identifier(column), self.types[column]), self.types[column]
-        return f"{value} >= {_end(period.start, kind)}L AND {value} < {_end(period.end, kind)}L"
+        start, end = period.start.replace(tzinfo=None), period.end.replace(tzinfo=None)
+        if kind == "timestamp":  # instants: Spark has zone data of its own, and DuckDB's decide
+            spans = [
+                (first * 1_000_000, after * 1_000_000) for first, after in spans_of(self.plan.time_zone, start, end)
+            ]
+        else:
+            spans = [(_local(start, kind), _local(end, kind))]
+        return f"({' OR '.join(f'{value} >= {first}L AND {value} < {after}L' for first, after in spans)})"
 
 
 def _since_1970(name: str, kind: str) -> str:
@@ -102,9 +114,8 @@ def _since_1970(name: str, kind: str) -> str:
     return f"unix_date({name})" if kind == "date" else f"unix_micros(CAST({name} AS TIMESTAMP))"
 
 
-def _end(moment: datetime, kind: str) -> int:
-    since = moment.astimezone(UTC) if kind == "timestamp" else moment.replace(tzinfo=UTC)
-    days = since - datetime(1970, 1, 1, tzinfo=UTC)
+def _local(moment: datetime, kind: str) -> int:
+    days = moment - datetime(1970, 1, 1)
     return days.days if kind == "date" else days.days * A_DAY + days.seconds * 1_000_000
 
 

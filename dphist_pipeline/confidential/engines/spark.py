@@ -48,6 +48,7 @@ Numbers = NDArray[np.int64]
 SESSION = "session"  # instead of an address: the active session of the program that runs the release
 USUAL_PORT = 15002
 REACHED_SECONDS = 20
+MOST_RETRIES = 6  # at distances from 50 ms that grow fourfold: about a minute
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # else sums and products beyond 64 bits raise, and do not wrap around
     "spark.sql.session.timeZone": "UTC",
@@ -81,18 +82,22 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
     where, caught = plan.source.written, (Exception,)
     silent = "cannot be counted by Spark: the server that was allowed does not answer, or no session is active"
     failed = (
-        "could not be counted by Spark: a file that its workers do not find at the same place, or no memory or disk "
-        "left. Nothing was charged; Spark's own pages say more, to people who may see records"
+        "could not be counted by Spark: its server went away, its workers do not find a file at the same place, or no "
+        "memory or disk is left. Nothing was charged; Spark's own pages say more, to people who may see records"
     )
     with _quiet():
         session = withheld(where, silent, lambda: _session(address), caught)
+        is_done = False
         try:
             _refuse_other(withheld(where, silent, lambda: _traits(session), caught), columns, where)
             counts, rows = withheld(where, failed, lambda: _counted(session, plan, columns, files), caught)
+            is_done = True
         finally:
-            with suppress(Exception):  # a server that is gone fails once more here
-                session.catalog.dropTempView("secret")
+            with suppress(Exception):
+                if is_done:  # a server that has failed may be gone, and is asked nothing more
+                    session.catalog.dropTempView("secret")
                 if address != SESSION:
+                    session.release_session_on_close = is_done
                     session.stop()
                     # PySpark closes a session again when it is collected, and with it threads that later ones share.
                     session.client.close = bool
@@ -153,6 +158,9 @@ def _session(address: str) -> Any:
         server = urlsplit(address)
         socket.create_connection((server.hostname, server.port or USUAL_PORT), REACHED_SECONDS).close()
         session = RemoteSession.builder.remote(address).create()
+        # Else a server that dies in the count is asked for ten minutes, by each statement.
+        (policy, *_) = session.client.get_retry_policies()
+        session.client.set_retry_policies([type(policy)(max_retries=MOST_RETRIES)])
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     return session

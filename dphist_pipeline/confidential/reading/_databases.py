@@ -94,7 +94,8 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
         raise SourceRefused(written, f"has no column in {table!r} that can be read as text")
     rows = f"SELECT {texts} FROM {identifier(schema)}.{identifier(name)}"
     meant = {column: _MEANT[name] for _, _, column, name, _ in columns if types[column] == "VARCHAR" and name in _MEANT}
-    return Source(types, _of_server(rows), {}, by_server=meant)
+    times = {column: kind.upper() for _, _, column, kind, _ in columns if kind in _TIMES and types[column] == "VARCHAR"}
+    return Source(types, _of_server(rows), {}, by_server=meant, server_times=times)
 
 
 def _of_server(query: str) -> str:

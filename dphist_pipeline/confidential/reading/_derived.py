@@ -14,10 +14,10 @@ from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
     columns_of,
+    lacks,
     plain_type,
 )
 from dphist_pipeline.declared_numbers import ARROW_DURATIONS, NUMBERS, physical_type
-from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec.sources import SqlFile
 from dphist_pipeline.sql_files import identifier, literal
 
@@ -34,6 +34,8 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
         unit: columns, as the query names them, that make up the privacy unit; only `row` where each row is its own.
     """
     query, by_name = file.query, {name.lower(): name for name in source.types}
+    for column in sorted(source.lacking) if query.trusted and source.is_csv else ():  # it may read any
+        raise ColumnRefused(column, lacks(source.lacking[column]))
     for column in sorted(query.columns):
         _check_readable(source, column, by_name, file)
     made_of = [query.outputs.get(column, ()) for column in unit]
@@ -47,14 +49,23 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
     unchanged = _unchanged(source, file, by_name, types)
     kept = {name: source.types[column] for name, column in unchanged.items()}
     by_server = {name: source.by_server[column] for name, column in unchanged.items() if column in source.by_server}
-    return replace(source, types={**types, **kept}, relation=relation, by_server=by_server)
+    starred = {*source.types} - {*query.excluded} if "*" in query.outputs else set()
+    return replace(
+        source,
+        types={**types, **kept},
+        relation=relation,
+        lacking={column: called for column, called in source.lacking.items() if column in starred},
+        server_times={},
+        by_server=by_server,
+    )
 
 
 def _check_readable(source: Source, column: str, by_name: dict[str, str], written: str) -> None:
     name = by_name.get(column.lower())
     if name is None:
-        hint = "Check the header line." if source.is_csv else did_you_mean(column, source.types)
-        raise ColumnRefused(column, f"is read by {written} and is not in the source. {hint}")
+        raise ColumnRefused(column, f"is read by {written} and is not in the source. {source.nearest(column)}")
+    if name in source.lacking:
+        raise ColumnRefused(name, lacks(source.lacking[name]))
     kind = source.types[name]
     if kind not in READ_BY_QUERIES:
         raise ColumnRefused(column, f"has type {kind}, which a query cannot read row by row without failing")

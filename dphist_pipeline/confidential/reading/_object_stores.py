@@ -98,7 +98,11 @@ def reach(connection: duckdb.DuckDBPyConnection, source: WrittenSource) -> None:
 
 
 def open_objects(
-    connection: duckdb.DuckDBPyConnection, addresses: tuple[str, ...], source: WrittenSource, hive: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    addresses: tuple[str, ...],
+    source: WrittenSource,
+    hive: bool = False,
+    numbers: tuple[str, ...] = (),
 ) -> Source:
     """The columns of Parquet files in an object store; no record is read.
 
@@ -107,6 +111,7 @@ def open_objects(
     Args:
         addresses: sorted, at least one.
         hive: whether folders called `column=value` give columns.
+        numbers: as in `open_parquet`.
     """
     plain = source.resolved == str(source)
     called = {address: without_values(address) if plain else str(source) for address in addresses}
@@ -115,7 +120,7 @@ def open_objects(
         "cannot be opened: no such file, keys that may not read it, no answer from the store, or no readable Parquet "
         f"file. Check `source`, and {CHECK_ENVIRONMENT}."
     )
-    return open_parquet(connection, called, source, folders, problem)
+    return open_parquet(connection, called, source, folders, problem, numbers)
 
 
 def _secret(environment: Mapping[str, str], source: WrittenSource) -> str:

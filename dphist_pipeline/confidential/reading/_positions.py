@@ -16,9 +16,10 @@ import numpy as np
 
 from dphist_pipeline import declared_numbers
 from dphist_pipeline.confidential.reading import _lengths as lengths
+from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.declared_numbers import ExactEdges
 from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
-from dphist_pipeline.sql_files import identifier, literal, statement
+from dphist_pipeline.sql_files import identifier, statement
 from dphist_pipeline.tidying import tidied_sql
 
 LONGEST_SEARCH = 7  # bins of a regular axis that is searched
@@ -163,14 +164,10 @@ def _regular(axis: BinnedAxis) -> bool:
 
 def _value(axis: BinnedAxis, kind: str) -> str:
     """A column as a double; NaN, which would sort above every number, becomes null. A date as days since 1970-01-01."""
-    column = lengths.value_of(axis.column, kind)
     if isinstance(axis, CalendarAxis):
-        # The local day: text and times with an offset are moments, all else is in the session's zone already.
-        local = f"TRY_CAST(TRY_CAST({column} AS TIMESTAMP WITH TIME ZONE) AS DATE)"
-        if axis.format is not None:
-            local = f"TRY_CAST(try_strptime({column}, {literal(axis.format)}) AS DATE)"
-        return f"CAST(date_diff('day', DATE '1970-01-01', {local}) AS DOUBLE)"
-    cast = f"TRY_CAST({column} AS DOUBLE)"
+        local_day = f"TRY_CAST({wall_clock(axis.column, kind, axis.format)} AS DATE)"
+        return f"CAST(date_diff('day', DATE '1970-01-01', {local_day}) AS DOUBLE)"
+    cast = f"TRY_CAST({lengths.value_of(axis.column, kind)} AS DOUBLE)"
     return f"CASE WHEN isnan({cast}) THEN NULL ELSE {cast} END"
 
 

@@ -1,11 +1,13 @@
 """Opening the files of a source: which they are, and what columns they have; no record is read.
 
-CSV files, compressed or not, are read as declared, with nothing guessed. A line of more than `LONGEST_LINE` bytes is no
-row, and lines around it are read as if it were not there. DuckDB holds some 2,000 lines at a time, so that lines of any
-number and content fit the memory of `ingest`.
+CSV files, compressed or not, are read as declared, with nothing guessed: DuckDB finds lines, which are text, and SQL
+splits each alone (see `_csv_lines`). A line of more than `LONGEST_LINE` bytes is no row, and lines around it are read
+as if it were not there. DuckDB holds pieces of some 8 MB at a time, so that lines of any number and content fit the
+memory of `ingest`.
 
-DuckDB leaves out a whole line for one byte that is no UTF-8, and fails on some bytes of Latin-1. So files with such
-bytes, or in a declared encoding, are read from copies in UTF-8 (see `csv_text`).
+DuckDB leaves out a whole line for one byte that is no UTF-8, and fails on some bytes of Latin-1. It ends a line at
+every carriage return, and cuts it at a NUL. So files with such bytes, or in a declared encoding, are read from copies
+in UTF-8 (see `csv_text`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import base64
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path, PurePath
@@ -24,6 +26,8 @@ import pyarrow as pa
 
 from dphist_pipeline import csv_text
 from dphist_pipeline.confidential.plan import SourcePlan
+from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
+from dphist_pipeline.confidential.reading._units import whole_text
 from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
@@ -34,12 +38,13 @@ from dphist_pipeline.confidential.reading.source import (
     with_possible_times,
     without_values,
 )
-from dphist_pipeline.declared_numbers import WHOLE_NUMBERS
+from dphist_pipeline.declared_numbers import NUMBERS, WHOLE_NUMBERS
 from dphist_pipeline.spec.sources import ending_of
-from dphist_pipeline.sql_files import literal
+from dphist_pipeline.sql_files import identifier, literal
 
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
-LONGEST_LINE = 1 << 20
+# Of more files than twice its threads, DuckDB gives each thread a whole one, and holds 2,000 lines of up to 1 MiB.
+FILES_TOGETHER = 2
 
 
 def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
@@ -76,7 +81,8 @@ def open_files(
     above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
     folders = folder_columns(files, above) if source.hive else ()
     if endings == {".parquet"}:
-        return open_parquet(connection, {str(path): without_values(path) for path in files}, where, folders)
+        called = {str(path): without_values(path) for path in files}
+        return open_parquet(connection, called, where, folders, numbers=source.numbers)
     return open_csv(files, source, folders, copies)
 
 
@@ -114,12 +120,14 @@ def open_parquet(
     where: str,
     folders: tuple[str, ...],
     problem: str = DAMAGED,
+    numbers: Collection[str] = (),
 ) -> Source:
     """Reads the columns of Parquet files, and nothing else.
 
     Args:
         files: what messages call each file, by its address, in order.
         problem: what to say of a file that cannot be opened.
+        numbers: columns that become text where they are numbers in some files and text, or other numbers, in others.
     """
     # By default DuckDB raises on bad bytes in text, with the value in its message (so they become '?'), takes a column
     # for free of NaN where the file's statistics, which leave NaN out, show numbers, and lets a folder `patient=5` take
@@ -133,11 +141,16 @@ def open_parquet(
     refuse_shadowed(where, names, folders)
     relation = f"{reading}{str(bool(folders)).lower()})"
     parameters = {"files": list(files)}
+    as_text = {name for name in numbers if _differ_as_numbers({types.get(name, "nothing") for types in by_file})}
+    if as_text:
+        relation, parameters = _with_text(relation, dict(zip(files, by_file, strict=True)), as_text)
+        by_file = [types | dict.fromkeys(as_text, "VARCHAR") for types in by_file]
     unfit = "has files whose columns do not fit together. Give them the same types."
     columns_of(connection, where, unfit, relation, parameters)
+    lacking = _lacking([*zip(files.values(), by_file, strict=True)])
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
-    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, replaced="?")
+    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, lacking=lacking, replaced="?")
 
 
 def _types(
@@ -159,6 +172,10 @@ def _types(
     for (text,) in asked(connection, called, problem, described, {"file": file}):
         special |= {name: f"DURATION_{unit}" for name, unit in _durations(text).items()}
     types = {name: kind.strip('"') for name, kind in columns.items()}
+    # DuckDB gives a second column of one name another name. The schema lists columns depth first, below one root.
+    fields = "SELECT name, coalesce(num_children, 0) FROM parquet_schema($file)"
+    if _repeats(asked(connection, called, problem, fields, {"file": file})):
+        raise SourceRefused(called, "has two columns of one name, perhaps in upper and lower case; rename one")
     stored = {"FLOAT16": "FLOAT", "TIMESTAMP_MS": "TIMESTAMP"}
     return types | {
         name: kind for name, kind in special.items() if types.get(name, "").startswith(stored.get(kind, "BIGINT"))
@@ -186,6 +203,54 @@ def _durations(described: bytes) -> dict[str, str]:
     return {}
 
 
+def _repeats(fields: list[tuple[str, int]]) -> bool:
+    """Whether two columns have one name, in whatever case; `fields`: name and number of children, depth first."""
+    names, open_children = [], [1]
+    for name, children in fields:
+        while open_children[-1] == 0:
+            open_children.pop()
+        open_children[-1] -= 1
+        if len(open_children) == 2:
+            names.append(name.lower())
+        open_children.append(children)
+    return len({*names}) < len(names)
+
+
+def _differ_as_numbers(types: set[str]) -> bool:
+    """Whether a column is a number or text in every file, and not of one type that reading would give it anyway."""
+    known = types - {"NULL"}
+    served = all(plain_type(kind) in (*NUMBERS, "VARCHAR") for kind in known)
+    return served and len(known) > 1 and not known <= {*WHOLE_NUMBERS}
+
+
+def _with_text(
+    relation: str, types: Mapping[str, Mapping[str, str]], columns: Collection[str]
+) -> tuple[str, dict[str, list[str]]]:
+    """The rows of files, with columns as text: files with the same types of these are read together.
+
+    One reader for all would cast their values to a common type first, and whole numbers to floats.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for file, kinds in types.items():
+        groups.setdefault(tuple(kinds[name] for name in sorted(columns)), []).append(file)
+    parts = []
+    for number, group in enumerate(groups):
+        made = [
+            f"{text} AS {identifier(name)}"
+            for name, kind in zip(sorted(columns), group, strict=True)
+            for quoted in [identifier(name)]
+            for text in [whole_text(quoted, kind) if kind in ("FLOAT", "DOUBLE") else f"TRY_CAST({quoted} AS VARCHAR)"]
+        ]
+        read = relation.replace("$files", f"$files_{number}").replace(
+            "SELECT *", f"SELECT * REPLACE ({', '.join(made)})"
+        )
+        parts.append(read)
+    return (
+        f"SELECT * FROM ({' UNION ALL BY NAME '.join(parts)})",
+        {f"files_{number}": group for number, group in enumerate(groups.values())},
+    )
+
+
 def _type_in_all(types: set[str]) -> str:
     """The one type of a column, given its types in all files.
 
@@ -201,10 +266,24 @@ def _type_in_all(types: set[str]) -> str:
     return f"{' in some files and '.join(kinds)} in others"
 
 
+def _lacking(by_file: Sequence[tuple[str, Collection[str]]]) -> dict[str, str]:
+    """By column that some files have and others have not, the first that has it not.
+
+    `by_file`: what messages call a file, which may be the same for several, and its columns.
+    """
+    columns = dict.fromkeys(name for _, names in by_file for name in names)
+    return {
+        column: next(called for called, names in by_file if column not in names)
+        for column in columns
+        if not all(column in names for _, names in by_file)
+    }
+
+
 def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None) -> Source:
     """Reads header lines, and checks that archives are whole.
 
-    One reader for every distinct header line, so that files may order their columns differently.
+    One reader for every distinct header line, so that files may order their columns differently. A column that some
+    files lack is null there, and serves for nothing: see `Source.lacking`.
 
     Args:
         files: sorted, at least one, all with the same ending.
@@ -218,38 +297,83 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
     if folders and copies is not None and any("=" in part for part in copies.parts):
         raise SourceRefused(where, "is read with `hive: true` by a store in a folder called `column=value`; move that")
     by_header: dict[tuple[str, ...], list[Path]] = {}
+    cr_ends = {}
     for path in files:
         _check_whole(path)
-        by_header.setdefault(_csv_header(path, source), []).append(path)
-    if len({frozenset(header) for header in by_header}) > 1:
-        raise SourceRefused(where, "has files whose header lines name different columns")
-    header = next(iter(by_header))
+        names, cr_ends[path] = _csv_header(path, source)
+        by_header.setdefault(names, []).append(path)
+    headers = [(without_values(of[0]), names) for names, of in by_header.items()]
+    header = _all_names(headers)
     refuse_shadowed(where, header, folders)
     read = {path: path for path in files}
-    if copies is not None and (source.csv_encoding != csv_text.UTF_8 or not all(map(_is_utf8, files))):
+    is_plain = source.csv_encoding == csv_text.UTF_8 and (
+        copies is None or all(_is_plain(path, cr_ends[path]) for path in files)
+    )
+    if copies is not None and not is_plain:
         read = {
-            path: _copy_in_utf8(path, source.csv_encoding, copies / str(number)) for number, path in enumerate(files)
+            path: _copy_marked(path, source.csv_encoding, cr_ends[path], copies / str(number))
+            for number, path in enumerate(files)
         }
-    reading = _csv_reading(read[files[0]], source, bool(folders))
-    parts = []
-    for number, columns in enumerate(by_header):
-        declared = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in columns)
-        parts.append(f"SELECT * FROM read_csv($files_{number}, columns = {{{declared}}}, {reading})")
-    parameters = {f"files_{number}": [str(read[path]) for path in of] for number, of in enumerate(by_header.values())}
+    form = LineForm(source.csv_delimiter, source.csv_quote, marked=not is_plain)
+    before, after = _lines_reading(read[files[0]], folders)
+    parts: list[str] = []
+    unreadable: list[str] = []
+    parameters: dict[str, list[str]] = {}
+    for columns, paths in by_header.items():
+        given = {
+            f"files_{len(parts)}_{start}": [str(read[path]) for path in paths[start : start + FILES_TOGETHER]]
+            for start in range(0, len(paths), FILES_TOGETHER)
+        }
+        lines = " UNION ALL ".join(f"{before}${name}{after}" for name in given)
+        parts.append(form.rows(lines, columns, folders))
+        unreadable.append(form.unreadable(lines, len(columns)))
+        parameters.update(given)
     types = dict.fromkeys((*header, *folders), "VARCHAR")
-    return Source(types, " UNION ALL BY NAME ".join(parts), parameters, is_csv=True, replaced=csv_text.LOST)
+    doubts = (
+        f"{called}: {doubt}"
+        for called, names in headers
+        if (doubt := csv_text.doubt_of_header(names, source.csv_delimiter))
+    )
+    return Source(
+        types,
+        " UNION ALL BY NAME ".join(parts),
+        parameters,
+        is_csv=True,
+        lacking=_lacking(headers),
+        doubt=next(doubts, ""),
+        replaced=csv_text.LOST,
+        unreadable=" UNION ALL ".join(unreadable),
+    )
 
 
-def _csv_reading(path: Path, source: SourcePlan, hive: bool) -> str:
-    """How every file is read: nothing guessed, and no line that fails."""
-    # With padding, DuckDB's parallel reader fails on a line break inside quotes.
-    delimiter, quote, parallel = source.csv_delimiter, source.csv_quote, "false" if source.csv_quote else "true"
+def _all_names(headers: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The names of all header lines, each once; refuses two that differ in case alone, without repeating them.
+
+    `headers`: what messages call a file, and its names.
+    """
+    by_lower: dict[str, str] = {}
+    for called, names in headers:
+        if any(by_lower.setdefault(name.lower(), name) != name for name in names):
+            raise SourceRefused(
+                called, "names a column in other letters than another file, in upper or lower case; write it alike"
+            )
+    return [*by_lower.values()]
+
+
+def _lines_reading(path: Path, folders: tuple[str, ...]) -> tuple[str, str]:
+    """SQL before and after the name of files, that gives their lines: nothing guessed, and no line that fails.
+
+    Without a delimiter, DuckDB cuts a line at a NUL; what would stand behind it has a column, or it would be an error.
+    """
+    columns = "".join(f", {identifier(name)}" for name in folders)
     return (
-        "auto_detect = false, header = true, "
-        f"delim = {literal(delimiter)}, quote = {literal(quote)}, escape = {literal(quote)}, comment = '', "
-        "ignore_errors = true, null_padding = true, strict_mode = false, "
-        f"parallel = {parallel}, hive_partitioning = {str(hive).lower()}, hive_types_autocast = false, "
-        f"max_line_size = {LONGEST_LINE}, compression = {literal(csv_text.compression_of(path))}, encoding = 'utf-8'"
+        f"SELECT {LINE}{columns} FROM read_csv(",
+        f""", columns = {{{LINE}: 'VARCHAR', "=more": 'VARCHAR'}}, auto_detect = false, header = true, """
+        "delim = '', quote = '', escape = '', comment = '', "
+        "ignore_errors = true, null_padding = true, strict_mode = false, parallel = true, "
+        f"hive_partitioning = {str(bool(folders)).lower()}, hive_types_autocast = false, "
+        f"max_line_size = {csv_text.LONGEST_LINE}, compression = {literal(csv_text.compression_of(path))}, "
+        "encoding = 'utf-8')",
     )
 
 
@@ -265,35 +389,39 @@ def _check_whole(path: Path) -> None:
         raise SourceRefused(without_values(path), "is damaged, cut off, or no archive of its kind. Write it anew.")
 
 
-def _is_utf8(path: Path) -> bool:
+def _is_plain(path: Path, cr_ends: bool) -> bool:
     with closing(csv_text.opened_csv(path)) as file:
-        return csv_text.is_utf8(file)
+        return csv_text.is_plain(file, cr_ends)
 
 
-def _copy_in_utf8(path: Path, encoding: csv_text.Encoding, folder: Path) -> Path:
-    """A copy in UTF-8, in folders `column=value` as those of the file."""
+def _copy_marked(path: Path, encoding: csv_text.Encoding, cr_ends: bool, folder: Path) -> Path:
+    """A copy in UTF-8 whose lines DuckDB finds, in folders `column=value` as those of the file."""
     copied = folder.joinpath(*(part for part in path.parts[:-1] if part.find("=") > 0), "rows.csv")
     copied.parent.mkdir(parents=True)
     with closing(csv_text.opened_csv(path)) as file, copied.open("wb") as copy:
-        copy.writelines(text.encode() for text in csv_text.decoded(file, encoding))
+        copy.writelines(text.encode() for text in csv_text.marked(csv_text.decoded(file, encoding), cr_ends))
     return copied
 
 
-def _csv_header(path: Path, source: SourcePlan) -> tuple[str, ...]:
-    """The column names in the first line of a CSV file; no message repeats them, or says which are alike."""
-    start = b""
+def _csv_header(path: Path, source: SourcePlan) -> tuple[tuple[str, ...], bool]:
+    """The column names in the first line of a CSV file; no message repeats them, or says which are alike.
+
+    With whether that line, and so each of the file, ends at a carriage return alone.
+    """
+    start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
-        line, _, rest = "".join(csv_text.decoded(BytesIO(start), source.csv_encoding)).partition("\n")
-        line = "" if len(start) == csv_text.LONGEST_HEADER and not rest else line.removeprefix("\ufeff").rstrip("\r")
+        line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), source.csv_encoding)))
+        line = "" if len(start) == csv_text.LONGEST_HEADER and not end else line.removeprefix(csv_text.BOM)
         with suppress(ValueError):
-            return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote))
+            return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote)), end == "\r"
+        doubt = csv_text.doubt_of_line(line, source.csv_quote)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
     mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     if likely is None:
         mend = f"; its bytes look like UTF-16, which is not read: {csv_text.WRITE_ANEW}"
     raise SourceRefused(
         without_values(path),
-        f"cannot be read, or has no usable header line: column names in {source.csv_encoding}, each once, apart by the "
-        f"declared `csv_delimiter`{mend}",
+        f"cannot be read, or has no usable header line: {doubt}column names in {source.csv_encoding}, each once, apart "
+        f"by the declared `csv_delimiter`{mend}",
     )

@@ -7,7 +7,9 @@ out anew wherever the value mentions it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
+from dphist_pipeline import unit_forms
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import (
     Source,
@@ -17,8 +19,6 @@ from dphist_pipeline.sql_files import identifier, literal
 
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-# What `trim` takes away: blanks of all kinds that keyboards and programs leave at the ends.
-BLANKS = "chr(32) || chr(9) || chr(10) || chr(13) || chr(160)"
 
 
 def kind_of(kind: str) -> str:
@@ -39,25 +39,30 @@ class UnitSql:
     """SQL of the unit of a row."""
 
     names: dict[str, str]  # what names the unit, by the column's name in the next projection
+    steps: tuple[dict[str, str], ...]  # projections that bring names into their forms, one after the other
     unit: str  # one value of those; where that is text, it is short (see `lengths`)
     known: str  # whether those tell the unit; else all rows whose unit cannot be told would share one
 
 
-def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -> UnitSql:
+def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source, point: str = ".") -> UnitSql:
     """SQL of what a row belongs to.
 
     Several columns make one text, each part after its length: no two different tuples give the same.
 
     Args:
-        forms: what text is brought into before it is compared, one after the other: trim, lower, nfc.
+        forms: what text is brought into before it is compared, one after the other; see `unit_forms`.
         source: that has these columns, of types that serve.
+        point: the sign before decimals of numbers in text.
     """
     if len(columns) == 1 and source.types[columns[0]] in UNITS_THAT_FIT_INT64:
-        return UnitSql({"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}, "name_0", "name_0 IS NOT NULL")
+        return UnitSql({"name_0": f"CAST({identifier(columns[0])} AS BIGINT)"}, (), "name_0", "name_0 IS NOT NULL")
     names, parts, conditions = {}, [], []
+    steps: dict[str, list[str]] = {}
     for number, column in enumerate(columns):
         is_text, name, digest = source.types[column] in lengths.TEXT, f"name_{number}", f"digest_{number}"
-        names[name] = _text(column, forms, source)
+        formed = forms if is_text else tuple(form for form in forms if form == "number")
+        names[name] = _text(column, formed, source)
+        steps[name] = [step for form in formed for step in unit_forms.form_steps(form, name, point)]
         part, known = lengths.short_name(name) if is_text else name, f"{name} IS NOT NULL"
         if is_text and forms:
             names[digest] = _digest(column, source)
@@ -65,7 +70,10 @@ def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source) -
         parts.append(part)
         conditions.append(known)
     several = (f"CAST(strlen({part}) AS VARCHAR) || ':' || {part}" for part in parts)
-    return UnitSql(names, parts[0] if len(parts) == 1 else " || ".join(several), " AND ".join(conditions))
+    projections = tuple(
+        {name: step for name, step in zip(steps, level, strict=True) if step} for level in zip_longest(*steps.values())
+    )
+    return UnitSql(names, projections, parts[0] if len(parts) == 1 else " || ".join(several), " AND ".join(conditions))
 
 
 def _digest(column: str, source: Source) -> str:
@@ -78,31 +86,31 @@ def _digest(column: str, source: Source) -> str:
 def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
     name, kind = identifier(column), source.types[column]
     text = f"TRY_CAST({name} AS VARCHAR)"
+    if kind in FLOATS and "number" in forms:
+        return whole_text(name, kind)
     if kind in FLOATS:
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
     if kind not in lengths.TEXT:
         return text
-    normal = _normal(text, forms)
+    # The first sign of a file that was joined to another; it is no part of a text.
+    mark = literal(unit_forms.BYTE_ORDER_MARK)
+    normal = f"CASE WHEN starts_with({text}, {mark}) THEN nullif(ltrim({text}, {mark}), '') ELSE {text} END"
     if forms:
         normal = f"CASE WHEN strlen({text}) > {lengths.LONGEST_TEXT} THEN NULL ELSE {normal} END"
     return _unless_replaced(text, normal, source.replaced)
+
+
+def whole_text(name: str, kind: str) -> str:
+    """SQL of a float as the text by which `number` compares it; null where several whole numbers share the float."""
+    most = 1 << (24 if kind == "FLOAT" else 53)
+    return (
+        f"CASE WHEN isnan({name}) OR abs({name}) >= {most} THEN NULL "
+        f"WHEN {name} = trunc({name}) THEN TRY_CAST(TRY_CAST({name} AS BIGINT) AS VARCHAR) "
+        f"ELSE TRY_CAST({name} AS VARCHAR) END"
+    )
 
 
 def _unless_replaced(text: str, name: str, sign: str) -> str:
     # Bytes that are no text are read as this sign. Two people whose names differ in such bytes alone would become one
     # unit, and bounding them together would make the kept rows of one depend on the other.
     return f"CASE WHEN contains({text}, {literal(sign)}) THEN NULL ELSE {name} END" if sign else name
-
-
-def _normal(text: str, forms: tuple[str, ...]) -> str:
-    """A text in its declared form; null where it is empty after trimming."""
-    for form in forms:
-        match form:
-            case "trim":
-                text = f"nullif(trim({text}, {BLANKS}), '')"
-            case "lower":
-                text = f"lower({text})"
-            case "nfc":
-                # DuckDB's cuts text off at a NUL, which would make two names one.
-                text = f"CASE WHEN contains({text}, chr(0)) THEN NULL ELSE nfc_normalize({text}) END"
-    return text

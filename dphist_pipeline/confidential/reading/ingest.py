@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,10 +17,10 @@ import duckdb
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
-from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
 from dphist_pipeline.confidential.reading._derived import select_rows, with_plain_numbers
+from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import (
     MARKS,
     UNDECLARED,
@@ -35,7 +34,7 @@ from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     TIMES,
-    ZONED_TIMES,
+    UNIT_UNNAMED,
     ColumnRefused,
     Source,
     SourceRefused,
@@ -47,6 +46,7 @@ from dphist_pipeline.confidential.reading.source import (
 )
 from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.spec.sources import TEXT, undeclared_dates
 from dphist_pipeline.sql_files import literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
@@ -146,6 +146,7 @@ def prepared(
 ) -> tuple[Source, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
     source_plan = plan.source
+    source = replace(source, unit=_unit_of(plan))
     if source_plan.query is not None:
         source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
     if empty:
@@ -160,7 +161,7 @@ def prepared(
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
-    parameters: dict[str, object] = {**source.parameters, **_ends(plan, source)}
+    parameters: dict[str, object] = {**source.parameters, **_ends(plan)}
     for axis in axes:
         parameters.update({} if axis.table else axis.parameters)
     return source, axes, parameters
@@ -174,6 +175,10 @@ def _with_digits(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPy
     problem = "has decimals of a kind that cannot be read"
     described = columns_of(connection, plan.source.written, problem, source.relation, source.parameters)
     return {**source.types, **{column: described[column] for column in decimals}}
+
+
+def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
+    return () if plan.privacy_unit == "row" else plan.privacy_unit.columns
 
 
 def _unread(found: SourcePlan) -> str:
@@ -193,6 +198,7 @@ def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tu
         SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
     """
     with opened_source(source, folder, rows=False) as (_, opened):
+        opened = replace(opened, unit=columns)
         return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
 
 
@@ -204,15 +210,16 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
     """
     with opened_source(plan.source, folder, plan.time_zone, rows=False) as (connection, source):
         if source.is_csv and plan.privacy_unit == "row":
-            raise SourceRefused(plan.source.written, "is a CSV file that names no unit, so its first line stays unread")
-        for column in plan.privacy_unit.columns if source.is_csv and plan.privacy_unit != "row" else ():
+            raise SourceRefused(plan.source.written, UNIT_UNNAMED)
+        source = replace(source, unit=_unit_of(plan))
+        for column in source.unit if source.is_csv else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
             source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
         _check_types(plan, source)
-        units = () if plan.privacy_unit == "row" else plan.privacy_unit.columns
-        columns = (*units, plan.period_column, *(axis.column for axis in plan.domain.axes))
-        return {column: source.types[column] for column in columns if column is not None}
+        columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        types = {**source.types, **source.server_times}
+        return {column: types[column] for column in columns if column is not None}
 
 
 @contextmanager
@@ -285,7 +292,7 @@ def _columns(
     if source.format == "duckdb":
         return databases.open_file_table(connection, table, source.written)
     if objects:
-        return object_stores.open_objects(connection, objects, source.written, source.hive)
+        return object_stores.open_objects(connection, objects, source.written, source.hive, source.numbers)
     return open_files(connection, files, source, copies)
 
 
@@ -294,7 +301,7 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
-            _refuse_needless_format(axis.column, kind, axis.format, "format")
+            _refuse_needless_format(source, axis.column, kind, axis.format, "format")
         elif isinstance(axis, BinnedAxis) and not isinstance(axis, BandedAxis):
             _check_numbers(axis, source)
         else:
@@ -308,7 +315,10 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
         _check_unit_kinds(plan, source)
     if plan.period_column is not None:
         kind = source.type_of(plan.period_column, TIMES, f"a period column, which takes {DATES_AND_TIMES}")
-        _refuse_needless_format(plan.period_column, kind, plan.period_format, "period_format")
+        _refuse_needless_format(source, plan.period_column, kind, plan.period_format, "period_format")
+    for column, field in plan.undeclared_dates.items():
+        if source.types[column] in TEXT and column not in source.server_times:
+            raise ColumnRefused(column, undeclared_dates(field))
 
 
 def _check_numbers(axis: BinnedAxis, source: Source) -> None:
@@ -326,13 +336,16 @@ def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
     for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
         kind = kind_of(source.types[column])
+        if "number" in plan.unit_normalise and {kind, decided} <= {"text", "whole number", "number"}:
+            continue
         if "NULL" not in (kind, decided) and kind != decided:
             problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"
             raise ColumnRefused(column, problem)
 
 
-def _refuse_needless_format(column: str, kind: str, declared: str | None, field: str) -> None:
+def _refuse_needless_format(source: Source, column: str, kind: str, declared: str | None, field: str) -> None:
     """Only text is written in some format."""
+    kind = source.server_times.get(column, kind)
     if declared and kind not in ALWAYS:
         raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")
 
@@ -346,7 +359,8 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
-        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source)
+        point = "," if plan.source.decimal_comma else "."
+        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source, point)
         values += [f"{text} AS {name}" for name, text in named.names.items()]
     found = [f"value_{number}" for number in range(len(axes))]
     if plan.rows_seen is not None:
@@ -354,6 +368,9 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
         found += [f"absent_{number}" for number in range(len(axes))]
     rows = f"SELECT {', '.join(values)} FROM ({source.relation}) WHERE {in_period(plan, source)}"
     if unit:
+        for step in named.steps:
+            made = ", ".join(f"{text} AS {name}" for name, text in step.items())
+            rows = f"SELECT * REPLACE ({made}) FROM ({rows})"
         rows = f"SELECT {', '.join(found)}, {named.unit} AS unit FROM ({rows}) WHERE {named.known}"
     for level, steps in enumerate(zip_longest(*(axis.steps for axis in axes))):
         places = ", ".join(f"{step} AS place_{number}" for number, step in enumerate(steps) if step)
@@ -397,35 +414,21 @@ def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     ]
 
 
-def _moment_type(plan: CountingPlan, source: Source) -> str:
-    """What the period column is compared as: text may name an offset, and without one is in the plan's zone."""
-    if plan.period_format:
-        return "TIMESTAMP"
-    kind = source.types[str(plan.period_column)]
-    zoned = kind in (*ZONED_TIMES, "VARCHAR", "ENUM")
-    return "TIMESTAMP WITH TIME ZONE" if zoned else "TIMESTAMP"
-
-
 def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
-    """SQL of when a row happened by the period's column, null where that does not parse."""
-    value = lengths.value_of(column, source.types[column])
-    if plan.period_format:
-        return f"try_strptime({value}, {literal(plan.period_format)})"
-    return f"TRY_CAST({value} AS {_moment_type(plan, source)})"
+    """SQL of the local wall clock of a row by the period's column, null where that does not parse."""
+    return wall_clock(column, source.types[column], plan.period_format)
 
 
 def in_period(plan: CountingPlan, source: Source) -> str:
-    """SQL of whether a row happened in the plan's period."""
+    """SQL of whether a row happened in the plan's period: local wall clock is compared, on both sides."""
     if plan.period_column is None:
         return "true"
-    kind, moment = _moment_type(plan, source), moment_of(plan, source, plan.period_column)
-    return f"{moment} >= CAST($period_start AS {kind}) AND {moment} < CAST($period_end AS {kind})"
+    moment = moment_of(plan, source, plan.period_column)
+    return f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
 
 
-def _ends(plan: CountingPlan, source: Source) -> dict[str, str]:
+def _ends(plan: CountingPlan) -> dict[str, str]:
     if plan.period_column is None or plan.period.start is None or plan.period.end is None:
         return {}
     ends = {"period_start": plan.period.start, "period_end": plan.period.end}
-    if _moment_type(plan, source) == "TIMESTAMP":
-        return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}
-    return {name: moment.astimezone(UTC).isoformat(sep=" ") for name, moment in ends.items()}
+    return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}

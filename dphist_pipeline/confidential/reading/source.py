@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -38,6 +39,7 @@ ALL_MEANS: tuple[dict[str, Any], ...] = ({}, {"threads": 1}, {"threads": 1, "mem
 NO_MEMORY: tuple[type[Exception], ...] = (duckdb.OutOfMemoryException, MemoryError, OSError)  # the last by Arrow
 MEANS: ContextVar[dict[str, Any]] = ContextVar("means", default=ALL_MEANS[0])
 ERRORS: tuple[type[BaseException], ...] = (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError)
+UNIT_UNNAMED = "is a CSV file that names no unit, so its first line stays unread"
 Result = TypeVar("Result")
 
 
@@ -134,18 +136,51 @@ class Source:
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
     # Of columns that a server gives as text, the type that they have there, as far as categories are compared by it.
     by_server: Mapping[str, str] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)  # by column the first file without it, others having it
+    unit: tuple[str, ...] = ()  # the columns of the privacy unit, which an operator decided on
+    doubt: str = ""  # of the header line of a CSV file, without a word of it; empty if it looks like one
+    unreadable: str = ""  # of CSV: SQL that yields a row for each line that has no row in `relation`, being unreadable
     replaced: str = ""  # the sign that bytes are read as which are no text in the source's encoding; empty if none are
+    # Columns of days and times whose text in ISO 8601 a server writes itself, and their types there.
+    server_times: Mapping[str, str] = field(default_factory=dict)
 
     def type_of(self, column: str, allowed: tuple[str, ...], use: str) -> str:
         """The type of a column, refused unless it is text, all null, or one of `allowed`."""
+        if column in self.lacking:
+            raise ColumnRefused(column, lacks(self.lacking[column]))
         if column not in self.types:
-            # A CSV without a header line has a record in its place: its names are never shown.
-            hint = "Check the header line." if self.is_csv else did_you_mean(column, self.types)
-            raise ColumnRefused(column, f"is not in the source. {hint}")
+            raise ColumnRefused(column, f"is not in the source. {self.nearest(column)}")
         kind = self.types[column]
         if kind not in (*allowed, *ALWAYS):
             raise ColumnRefused(column, f"has type {kind}, which cannot serve as {use}")
         return kind
+
+    def nearest(self, column: str) -> str:
+        """What to say of a column that is missing: the nearest name that the source has, or another hint.
+
+        A CSV file without a header line has a record in its place. So a name of it is shown only where the line names
+        the privacy unit, too, whose columns an operator decided on; nobody can probe a record for other words.
+        """
+        if not self.is_csv:
+            return did_you_mean(column, self.types)
+        names_unit = bool(self.unit) and {*self.unit} <= {*self.types} - {*self.lacking}
+        alike = [name for name in self.types if _plain_name(name) == _plain_name(column)]
+        near = alike[:1] or get_close_matches(column, self.types, n=2, cutoff=0.6)
+        if names_unit and near:
+            return f"Did you mean {' or '.join(map(repr, near))}?"
+        if column in self.unit and alike and not self.doubt:
+            return "The header line writes it in other letters: case, blanks and quotes count. Write it as there."
+        return f"{self.doubt or 'Check the header line'}."
+
+
+def lacks(file: str) -> str:
+    """What is said of a column that some files of a source have, and this one has not."""
+    return f"is not in {file}, and other files of the source have it: a column that is used must be in every file"
+
+
+def _plain_name(name: str) -> str:
+    """The letters and digits of a name, whatever their case, and nothing between them."""
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def withheld(

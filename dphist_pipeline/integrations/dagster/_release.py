@@ -34,7 +34,7 @@ from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
 from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster._tables import table_assets
-from dphist_pipeline.integrations.dagster._upstream import refuse_failed_checks, refuse_missing
+from dphist_pipeline.integrations.dagster._upstream import RANGE_END, RANGE_START, refuse_failed_checks, refuse_missing
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.public_folder import NotCopied
@@ -193,7 +193,17 @@ def _keys(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> Sequence[str 
             f"release '{spec.release}' has periods: choose one, as a partition; nothing was read or spent",
             allow_retries=False,
         )
-    return [context.partition_key] if context.has_partition_key else list(context.partition_keys)
+    if context.has_partition_key:
+        return [context.partition_key]
+    tags = context.run.tags
+    if tags.get(RANGE_START, "") > tags.get(RANGE_END, ""):
+        base.never_run_again(context)
+        raise dg.Failure(
+            f"release '{spec.release}': the range of partitions begins with {tags[RANGE_START]} and ends before it, "
+            f"with {tags[RANGE_END]}; swap them. Nothing was read or spent",
+            allow_retries=False,
+        )
+    return list(context.partition_keys)
 
 
 def _released(
@@ -278,8 +288,7 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     if publication is None or statement is None or store is None:
         return outcome
     checks = {"copied": copied_of(store, outcome.not_copied), **findings(spec, store, statement, publication, totals)}
-    warning = SpecCheck(spec, store).unsaid_dates(publication.audit["period"], opens=not publication.replayed)
-    metadata = published_metadata(publication, totals.of(publication), statement, spec.deps, warning)
+    metadata = published_metadata(publication, totals.of(publication), statement, spec.deps)
     metadata["checks"] = checks_table(checks)
     return replace(outcome, metadata=metadata, checks=checks)
 

@@ -80,7 +80,6 @@ def described(spec: ReleaseSpec) -> str:
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
         "```sql\nATTACH 'catalog.duckdb' AS r (READ_ONLY);\n"
         f"SELECT * FROM {call};\n{tables}\n```"
-        f"{f'{chr(10) * 2}**Warning:** {warning}' if (warning := spec.unsaid_dates(spec.declared_types)) else ''}"
     )
 
 
@@ -107,12 +106,11 @@ def numbers_of(release: Release, total: Answer) -> dict[str, Any]:
 
 
 def published_metadata(
-    release: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = (), warning: str = ""
+    release: Release, total: Answer, statement: Statement | None = None, deps: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What the published asset shows: numbers, the audit as a table, links, the card in short, pictures.
 
-    `statement`: of the account that paid, if one did. `deps`: keys of the assets that the records come from. `warning`:
-    what to know of how the records were read, if anything.
+    `statement`: of the account that paid, if one did. `deps`: keys of the assets that the records come from.
     """
     audit, address = release.audit, public_address(release.path)
     charges = [{name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit.get("charges", ())]
@@ -128,7 +126,6 @@ def published_metadata(
     lineage = _lineage(audit, deps)
     return {
         "essence": dg.MetadataValue.md(_essence(release, numbers)),
-        **({"warning": dg.MetadataValue.text(warning)} if warning else {}),
         **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(release)) else {}),
         **numbers,
         "epsilon": dg.MetadataValue.text(audit["epsilon"]),

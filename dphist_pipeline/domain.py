@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -20,6 +21,12 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.tidying import tidied
 
+# How many seconds the units of lengths of time have.
+SECONDS: Mapping[str, Fraction] = {
+    **{"weeks": Fraction(604_800), "days": Fraction(86_400), "hours": Fraction(3_600), "minutes": Fraction(60)},
+    **{"seconds": Fraction(1), "milliseconds": Fraction(1, 10**3), "microseconds": Fraction(1, 10**6)},
+    "nanoseconds": Fraction(1, 10**9),
+}
 OTHER = "other"  # the name of the cell of values that no bin or category holds
 
 
@@ -30,7 +37,7 @@ class BinnedAxis:
     `edges`, in axis units, are rising and at least two: the doubles nearest to the declared decimals. `closed`: the end
     of a bin that belongs to it. `below`, `above`: there is a cell beyond the first or last edge; `other`: there is one
     for null, unparsable and undeclared values. `whole`: values are whole numbers: bins are told by their first and last
-    one.
+    one. `unit`: of edges over a column of lengths of time, as `days`; how a column is read is no part of the grid.
     """
 
     name: str
@@ -41,6 +48,7 @@ class BinnedAxis:
     above: bool = False
     other: bool = False
     whole: bool = False
+    unit: str | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def bins(self) -> int:

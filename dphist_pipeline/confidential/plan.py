@@ -31,6 +31,7 @@ class SourcePlan:
     csv_encoding: Encoding = "utf-8"  # that a CSV file is written in
     hive: bool = False  # whether folders called `column=value` give columns of text
     decimal_comma: bool = False  # whether text numbers are written 3,5
+    thousands: str | None = None  # the sign between thousands of text numbers
     numbers: tuple[str, ...] = ()  # columns of a unit that may be numbers in some files and text in others
     query: SqlFile | None = None  # gives the rows, instead of the source's rows as they are
 

@@ -36,6 +36,8 @@ class SourceReading:
     csv_encoding: str = "utf-8"  # of CSV; a later field, which entries hold where it is another
     hive: bool = False  # whether folders called `column=value` give columns
     decimal_comma: bool = False  # whether text numbers are written 3,5
+    # The sign between thousands of text numbers; a later field, which entries hold where there is one.
+    thousands: str | None = None
     unit: tuple[str, ...] = ("row",)  # the columns that name a privacy unit, or `row`
     # What those columns hold (text, whole number, …), or nothing where any kind serves.
     unit_kinds: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class SourceReading:
     def facts(self) -> dict[str, Any]:
         """As an entry holds it."""
         facts = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        unsaid = {"csv_encoding": "utf-8", "lines": False}
+        unsaid = {"csv_encoding": "utf-8", "lines": False, "thousands": None}
         return {name: value for name, value in facts.items() if name not in unsaid or value != unsaid[name]}
 
     @classmethod

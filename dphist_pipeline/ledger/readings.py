@@ -19,6 +19,7 @@ def options_of(reading: SourceReading) -> str:
         options += [f"--csv-quote {quote(reading.csv_quote or 'none')}"] * (reading.csv_quote != '"')
         options += [f"--csv-encoding {reading.csv_encoding}"] * (reading.csv_encoding != "utf-8")
     options += ["--hive"] * reading.hive + ["--decimal-comma"] * reading.decimal_comma
+    options += [f"--thousands {quote(reading.thousands or '')}"] * bool(reading.thousands)
     options += [f"--unit-normalise {quote(','.join(reading.unit_normalise))}"] * bool(reading.unit_normalise)
     return " ".join(options)
 

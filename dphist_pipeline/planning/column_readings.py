@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dphist_pipeline.csv_text import QUOTE_ALL, UTF_8
-from dphist_pipeline.domain import Axis, BandedAxis, ByText, CalendarAxis, CategoricalAxis
+from dphist_pipeline.declared_numbers import is_number, keys_of
+from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis
+from dphist_pipeline.errors import first_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.mistakes import shown
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO, quote_in_words
 
+MOST_NEVER = 3
 NOTHING = "NULL"  # as DuckDB calls the type of a column that holds nothing but nulls
 # A day whose day and month cannot be taken for each other.
 A_MOMENT = datetime(2026, 9, 14, 8, 30)
@@ -143,12 +146,13 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
     if kind not in sources.TEXT:
         noun = "categories" if isinstance(axis, CategoricalAxis) else "numbers"
         noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
-        return f"{noun}; a row without a value {ends}"
+        if isinstance(axis, BinnedAxis) and axis.unit is not None:
+            noun = f"lengths of time, in {axis.unit}"
+        return f"{noun}{_compared(axis, kind) if isinstance(axis, ByText) else ''}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
         return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
-        point = "numbers written 3.5 (for 3,5 set `decimal_comma: true`)"
-        reading = "numbers written 3,5 (`decimal_comma`), and 3.5 is none" if spec.decimal_comma else point
+        reading = _text_numbers(spec)
         return f"{reading}; a row whose value does not parse {ends}"
     compared = "compared letter by letter, with case and blanks (`tidy: [trim, lower]` ignores these)"
     if axis.tidy:
@@ -156,3 +160,23 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
     spellings = {} if isinstance(axis, BandedAxis) else axis.spellings
     more = f"; {len(spellings):,} more spellings count" if spellings else ""
     return f"{compared}{more}; a row with another value than declared {ends}"
+
+
+def _text_numbers(spec: ReleaseSpec) -> str:
+    """How numbers in text are written, and which fields say so."""
+    if spec.thousands:
+        mark = "," if spec.decimal_comma else "."
+        return f"numbers written 1{spec.thousands}250{mark}5 (`thousands`) or 1250{mark}5"
+    if spec.decimal_comma:
+        return 'numbers written 3,5 (`decimal_comma`), and 3.5 is none (for 1.250,5 set `thousands: "."`, too)'
+    return (
+        "numbers written 3.5 (for 3,5 set `decimal_comma: true`), so 1.250 is 1.25 and 1,250 is none (for thousands "
+        'set `thousands: "."`, `","`, `" "` or "\'")'
+    )
+
+
+def _compared(axis: ByText, kind: str) -> str:
+    """How categories are compared with values that are no text, and which of them none can be."""
+    never = keys_of(axis, kind).never
+    compared = ", compared as numbers (1 is 1.0)" if is_number(kind) else ""
+    return compared + (f"; no value of this type is {first_of(never, MOST_NEVER)}" if never else "")

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.csv_text import QUOTE_ALL, sign_of
-from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE
@@ -48,7 +48,7 @@ NULL_SHARE = 0.02
 OUTSIDE_SHARE = 0.1
 MOST_ROWS_OF_A_UNIT = 50
 PARTS = 7
-Value = float | int | str | date | datetime | None
+Value = float | int | str | date | datetime | timedelta | None
 Values = list[Value]
 Draw = Callable[[], Values]
 
@@ -367,6 +367,9 @@ def _numbers(
     upper[np.isposinf(upper)] = axis.edges[-1] + last
     numbers = lower[cells] + (upper - lower)[cells] * shares
     numbers[undeclared] = axis.edges[-1] + last * (1 + shares[undeclared])
+    if axis.unit is not None:
+        size = float(SECONDS[axis.unit])
+        return [None if number != number else timedelta(seconds=number * size) for number in numbers.tolist()]
     if not isinstance(axis, CalendarAxis):
         return [None if number != number else number for number in numbers.tolist()]
     return [None if number != number else day_of(np.floor(number)) for number in numbers.tolist()]

@@ -7,8 +7,9 @@ are, for the reading to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from dphist_pipeline.declared_numbers import microseconds, plain_number
 from dphist_pipeline.sql_files import identifier
 
 if TYPE_CHECKING:
@@ -29,8 +31,11 @@ Names = Sequence[str]
 BATCH_ROWS = 1 << 20
 TO_MICROSECONDS = {"s": 1_000_000, "ms": 1_000}  # how many microseconds
 LARGEST_TIME = (1 << 63) - 1
+A_DAY = 86_400_000_000  # microseconds
+MOST_DAYS = LARGEST_TIME // A_DAY - LARGEST_TIME // 1_000 // A_DAY - 1  # beside all nanoseconds that an interval has
 # Below this, every whole number has a float of its own.
 WHOLE_FLOATS = 1 << 53
+LARGEST_DECIMAL = 100  # digits of a decimal object that is compared as a number
 # DuckDB hands these over as decimals of 38 digits, which hold fewer numbers.
 WIDE = ("HUGEINT", "UHUGEINT")
 
@@ -40,17 +45,18 @@ class OpenFrame:
     """A data frame whose rows nobody has asked for yet.
 
     `names`: of its columns; the engine may look at a plan for that, and computes no row. `write`: into a new Parquet
-    file.
+    file. `objects`: the columns of objects, which are written as text, numbers among them.
     """
 
     names: Callable[[], Sequence[object]]
     write: Callable[[Names, Path], None]
+    objects: Callable[[], Collection[object]] = tuple
 
 
 def open_frame(frame: Any, categories: Collection[str] = ()) -> OpenFrame | None:
     """Opens a data frame of Polars or pandas, a DuckDB relation, or what Narwhals knows or gives Arrow; else None.
 
-    `categories` are columns whose values are compared as text.
+    `categories` are columns whose values are compared with categories.
     """
     import narwhals as nw
     from narwhals import dependencies as known
@@ -81,8 +87,6 @@ def _of_polars(frame: pl.LazyFrame) -> OpenFrame:
         column = selectors.by_name(name).as_expr()  # `pl.col` would take some names for patterns
         if kind in (pl.Int128, pl.UInt128):
             return column.cast(pl.String)
-        if kind == pl.Float16:
-            return column.cast(pl.Float32)
         if isinstance(kind, pl.Datetime) and kind.time_unit == "ms":
             most = LARGEST_TIME // TO_MICROSECONDS["ms"]
             possible = column.to_physical().is_between(-most, most)
@@ -100,12 +104,17 @@ def _of_polars(frame: pl.LazyFrame) -> OpenFrame:
 def _of_relation(relation: duckdb.DuckDBPyRelation) -> OpenFrame:
     def write(names: Names, file: Path) -> None:
         kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-        columns = [
-            f"CAST({column} AS VARCHAR) AS {column}" if kinds[name] in WIDE else column
-            for name in names
-            for column in [identifier(name)]
-        ]
-        _write(relation.project(", ".join(columns)).to_arrow_reader(BATCH_ROWS), names, file)
+        columns, lengths = [], dict[str, pa.DataType]()
+        for name in names:
+            column = identifier(name)
+            if kinds[name] in WIDE:
+                column = f"CAST({column} AS VARCHAR) AS {column}"
+            elif kinds[name] == "INTERVAL":
+                # DuckDB gives intervals to Arrow in nanoseconds, which is too much for some.
+                column = f"TRY_CAST({microseconds(column)} AS BIGINT) AS {column}"
+                lengths[name] = pa.duration("us")
+            columns.append(column)
+        _write(relation.project(", ".join(columns)).to_arrow_reader(BATCH_ROWS), names, file, lengths)
 
     return OpenFrame(lambda: relation.columns, write)
 
@@ -124,37 +133,41 @@ def _of_pandas(frame: pd.DataFrame, categories: Collection[str]) -> OpenFrame:
         columns = [_from_pandas(frame[name], name in categories) for name in names]
         _write(pa.Table.from_arrays(columns, list(names)).to_reader(BATCH_ROWS), names, file)
 
-    return OpenFrame(lambda: list(frame.columns), write)
+    def objects() -> set[object]:
+        return {name for name, kind in frame.dtypes.items() if _is_of_objects(kind)}
+
+    return OpenFrame(lambda: list(frame.columns), write, objects)
+
+
+def _is_of_objects(kind: Any) -> bool:
+    return str(kind) in ("object", "category") or getattr(kind, "storage", "") == "python"
 
 
 def _from_pandas(column: Any, category: bool) -> pa.Array | pa.ChunkedArray:
     """A column as Arrow, of a kind that rows of other people do not change.
 
-    pandas makes whole numbers floats, and truth values objects, as soon as one is missing. So a float that is compared
-    as text is written as a whole number where it is one, and every object as its own text. One more record may give the
-    categories of a column another type, too, so they are their own text whatever that is.
+    pandas makes whole numbers floats, and truth values objects, as soon as one is missing. Categories are compared with
+    both kinds of numbers alike, and every object is written as its own text; a decimal that is compared with categories
+    as text that says the number alone. One more record may give the categories of a column another type, too, so they
+    are their own text whatever that is.
     """
     if hasattr(column, "sparse"):
         column = column.sparse.to_dense()
     if hasattr(column, "cat"):  # of dtype `category`
-        categories = pa.array([_text(value) for value in column.cat.categories], pa.large_string())
+        categories = pa.array([_text(value, category) for value in column.cat.categories], pa.large_string())
         return categories.take(pa.array(column.cat.codes, mask=column.isna()))
-    if column.dtype == object or column.dtype.kind == "c" or getattr(column.dtype, "storage", "") == "python":
-        return pa.array([_text(value) for value in column], pa.large_string())
-    values = pa.array(column, from_pandas=True)
-    if not (category and pa.types.is_floating(values.type)):
-        return values
-    doubles = values.cast(pa.float64())
-    whole = pc.and_(pc.equal(doubles, pc.trunc(doubles)), pc.less(pc.abs(doubles), WHOLE_FLOATS))
-    numbers = pc.if_else(whole, doubles, None).cast(pa.int64())
-    return pc.coalesce(numbers.cast(pa.string()), values.cast(pa.string()))
+    if column.dtype.kind == "c" or _is_of_objects(column.dtype):
+        return pa.array([_text(value, category) for value in column], pa.large_string())
+    return pa.array(column, from_pandas=True)
 
 
-def _text(value: Any) -> bytes | None:
+def _text(value: Any, category: bool = False) -> bytes | None:
     """An object of a pandas column as text; what is no Unicode becomes `?`, as undecodable bytes of files do."""
     try:
         if value is None or value != value:
             return None
+        if category and isinstance(value, Decimal) and abs(value.adjusted()) < LARGEST_DECIMAL:
+            return plain_number(value).encode()
         if type(value).__name__ in ("bool", "bool_"):
             return b"true" if value else b"false"
         if isinstance(value, bytes):
@@ -168,10 +181,14 @@ def _text(value: Any) -> bytes | None:
         return None
 
 
-def _write(reader: pa.RecordBatchReader, names: Names, file: Path) -> None:
-    kinds = {name: _plain_type(reader.schema.field(name).type) for name in names}
+def _write(
+    reader: pa.RecordBatchReader, names: Names, file: Path, known: Mapping[str, pa.DataType] | None = None
+) -> None:
+    """Writes columns; `known` are types that the reader has not."""
+    kinds = {name: _plain_type(reader.schema.field(name).type) for name in names} | dict(known or {})
     schema = pa.schema(list(kinds.items()))
-    with parquet.ParquetWriter(file, schema, write_statistics=False, store_schema=False) as writer:
+    # The file's Arrow schema tells lengths of time from whole numbers.
+    with parquet.ParquetWriter(file, schema, write_statistics=False, store_schema=True) as writer:
         for batch in reader:
             columns = [_plain(batch.column(name), kind) for name, kind in kinds.items()]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -186,7 +203,9 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", kind.tz)
     if is_type.is_decimal32(kind) or is_type.is_decimal64(kind):
         return pa.decimal128(kind.precision, kind.scale)
-    plain = {pa.string_view(): pa.string(), pa.float16(): pa.float32(), pa.date64(): pa.date32()}
+    if pa.types.is_interval(kind):
+        return pa.duration("us")
+    plain = {pa.string_view(): pa.string(), pa.date64(): pa.date32()}
     return pa.string() if is_type.is_decimal256(kind) else plain.get(kind, kind)
 
 
@@ -201,4 +220,16 @@ def _plain(values: pa.Array, kind: pa.DataType) -> pa.Array:
         numbers = values.cast(pa.int64())
         possible = pc.and_(pc.less_equal(numbers, most), pc.greater_equal(numbers, -most))
         values = pc.if_else(possible, values, None)
+    if pa.types.is_interval(values.type):
+        return _lengths_of_time(values)
     return values if values.type == kind else values.cast(kind, safe=False)
+
+
+def _lengths_of_time(values: pa.Array) -> pa.Array:
+    """Intervals of months, days and nanoseconds, in microseconds; null where there are months, or more than 64 bits."""
+    stored = np.dtype([("months", "i4"), ("days", "i4"), ("nanoseconds", "i8")])
+    parts = np.frombuffer(values.buffers()[1], stored)[values.offset : values.offset + len(values)]
+    days, rest = parts["days"].astype(np.int64), parts["nanoseconds"] // 1_000
+    possible = (parts["months"] == 0) & (np.abs(days) <= MOST_DAYS)
+    known = possible & values.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(np.where(possible, days, 0) * A_DAY + rest, pa.duration("us"), mask=~known)

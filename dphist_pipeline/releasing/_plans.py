@@ -151,6 +151,7 @@ def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None
         csv_encoding=records.csv_encoding,
         hive=records.hive,
         decimal_comma=records.decimal_comma,
+        thousands=records.thousands,
         folder=folder,
         numbers=records.privacy_unit.columns if "number" in records.unit_normalise else (),
         query=query,

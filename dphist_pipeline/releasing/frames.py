@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
+from dphist_pipeline.declared_numbers import with_plain_texts
 from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
@@ -177,7 +178,13 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
         if names.count(name) > 1:
             raise ColumnRefused(name, "is in the frame twice. Rename one")
     _withheld(where, lambda: opened.write(names if needed is None else needed, file))
-    return replace(plan, source=replace(plan.source, format="parquet", pattern=glob.escape(str(file))))
+    objects = _withheld(where, opened.objects)
+    axes = (
+        with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
+        for axis in plan.domain.axes
+    )
+    source = replace(plan.source, format="parquet", pattern=glob.escape(str(file)))
+    return replace(plan, source=source, domain=Domain(tuple(axes)))
 
 
 def _columns(plan: CountingPlan) -> tuple[str, ...] | None:

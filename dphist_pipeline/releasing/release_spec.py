@@ -50,6 +50,7 @@ def reading_of(records: RecordSource) -> SourceReading:
         csv_encoding=records.csv_encoding,
         hive=records.hive,
         decimal_comma=records.decimal_comma,
+        thousands=records.thousands,
         unit=records.privacy_unit.columns,
         unit_normalise=records.unit_normalise,
         lines=records.source_format == "csv",

@@ -224,6 +224,7 @@ def in_words(reading: SourceReading) -> str:
         parts.append(f"CSV{encoding} with {sign} between fields, {quoted}")
     parts += ["columns of folders called column=value"] if reading.hive else []
     parts += ["numbers written 3,5"] if reading.decimal_comma else []
+    parts += [f"{reading.thousands!r} between thousands"] if reading.thousands else []
     parts += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []
     if reading.unit_kinds:
         parts.append(f"units named by {', '.join(reading.unit_kinds)}")

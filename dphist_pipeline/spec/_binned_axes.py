@@ -11,12 +11,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from dphist_pipeline.domain import Axis, BinnedAxis
+from dphist_pipeline.domain import SECONDS, Axis, BinnedAxis
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, Text, Title, digits, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 
 MOST_CELLS = 10_000_000
+
+TimeUnit = Literal["weeks", "days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"]
+LONGEST_TIME = 36_000 * 366 * SECONDS["days"]  # in seconds: so many microseconds fit 64 bits, with room to spare
 
 LABEL = "label"
 BINNED_KEYS = ("start", "stop", "width", "edges")
@@ -64,12 +67,15 @@ class BinnedAxisSpec(NamedAxis):
     below: Flag = False
     above: Flag = False
     whole: Flag = Field(default=False, description="values are whole numbers: bins are told as 0 to 19")
+    unit: TimeUnit | None = Field(default=None, description="of the bins, over a column of lengths of time")
 
     @model_validator(mode="after")
     def _bins_are_apart(self) -> Self:
         mistakes = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
         if self.whole and not mistakes:
             mistakes = list(self._broken_ends())
+        if self.unit is not None and not mistakes:
+            mistakes = list(self._ends_beyond_time(self.unit))
         if mistakes:
             raise MistakesError(mistakes)
         return self
@@ -91,14 +97,16 @@ class BinnedAxisSpec(NamedAxis):
     def axis(self) -> Axis:
         """The axis with its edges as the doubles nearest to the exact ones."""
         edges = tuple(map(float, self.edges)) if self.edges is not None else self._even_edges()
-        return BinnedAxis(self.name, self.column, edges, self.closed, self.below, self.above, self.other, self.whole)
+        grid = (edges, self.closed, self.below, self.above, self.other, self.whole)
+        return BinnedAxis(self.name, self.column, *grid, unit=self.unit)
 
     def normalised(self) -> dict[str, object]:
-        """All fields as JSON values, numbers as exact fractions, defaults filled in; `whole` only where it is true."""
+        """All fields as JSON values, numbers as exact fractions, defaults filled in; `whole` and `unit` where used."""
         numbers = {"start": self.start, "stop": self.stop, "width": self.width}
         bins = {key: str(number) for key, number in numbers.items() if number is not None}
         edges = {} if self.edges is None else {"edges": list(map(str, self.edges))}
-        unused = set() if self.whole else {"whole"}  # digests are older than this field
+        # Digests are older than these fields.
+        unused = {name for name in ("whole", "unit") if not getattr(self, name)}
         return {**self.model_dump(exclude={*BINNED_KEYS, *unused, LABEL}), **bins, **edges}
 
     def _broken_ends(self) -> Iterator[tuple[Location, str]]:
@@ -108,6 +116,13 @@ class BinnedAxisSpec(NamedAxis):
         for place, end in ends.items():
             if end is not None and end.denominator != 1:
                 yield place, f"{digits(end)} is not a whole number, as `whole: true` says; leave `whole` out"
+
+    def _ends_beyond_time(self, unit: TimeUnit) -> Iterator[tuple[Location, str]]:
+        """The ends that no column of lengths of time holds."""
+        ends = {("start",): self.start, ("stop",): self.stop}
+        for place, end in (ends | {("edges", at): edge for at, edge in enumerate(self.edges or ())}).items():
+            if end is not None and abs(end) * SECONDS[unit] > LONGEST_TIME:
+                yield place, f"{digits(end)} {unit} are more than 36,000 years; correct `unit`, or the end"
 
     def _spacing(self) -> tuple[Fraction, Fraction, Fraction]:
         if self.start is None or self.stop is None or self.width is None:

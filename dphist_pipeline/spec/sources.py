@@ -560,6 +560,10 @@ class RecordSource(BaseModel):
     source_table: Annotated[Text | None, LATER] = None
     hive: Annotated[Flag, LATER] = False
     decimal_comma: Annotated[Flag, LATER] = False
+    thousands: Annotated[
+        Literal[".", ",", " ", "'"] | None,
+        declared(digest=True, later=True, description="the sign between thousands of numbers in text"),
+    ] = None
     privacy_unit: Annotated[
         PrivacyUnit,
         BeforeValidator(privacy_unit),
@@ -608,6 +612,19 @@ class RecordSource(BaseModel):
                 'cannot be used where commas separate the fields: declare `csv_delimiter: ";"`, or `csv_quote: rfc`'
             )
         return comma
+
+    @field_validator("thousands")
+    @classmethod
+    def _signs_of_numbers_differ(cls, sign: str | None, info: ValidationInfo) -> str | None:
+        if sign in (".", ",") and (sign == ".") != info.data.get("decimal_comma", False):
+            other = (
+                "true`: decimals stand after a comma then" if sign == "." else "false`: decimals stand after a point"
+            )
+            raise ValueError(f"{sign!r} needs `decimal_comma: {other}")
+        parted = (info.data.get("csv_delimiter"), info.data.get("csv_quote")) == (sign, "")
+        if sign is not None and parted and "source" in info.data and format_of(info.data["source"]) == "csv":
+            raise ValueError(f"cannot be {sign!r} where that separates the fields: declare `csv_quote`")
+        return sign
 
     @field_validator("unit_normalise")
     @classmethod

@@ -279,6 +279,7 @@ CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _set("csv_quote", "", "'", '"'),
     _set("csv_delimiter", ",", ";", "\t", "|", "z"),
     _set("decimal_comma", True, False),
+    _set("thousands", ".", ",", " ", "'"),
     _set("hive", True, False),
     _set("source_table", "main.admissions", "ledger_entry"),
     _set("trusted_sql", True),

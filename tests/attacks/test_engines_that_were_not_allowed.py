@@ -120,6 +120,7 @@ UNSERVED: dict[str, dict[str, Any]] = {
     "source_table": {"source": "a.duckdb", "source_table": "t"},
     "hive": {"hive": True},
     "decimal_comma": {"decimal_comma": True},
+    "thousands": {"thousands": ","},
     "unit_normalise": {"unit_normalise": ["trim"]},
     "period_format": {"period": "month", "period_column": "on", "period_format": "%d/%m/%Y"},
     "quality": {"quality": {"share": "1/20"}},

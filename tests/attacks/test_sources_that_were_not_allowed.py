@@ -180,6 +180,7 @@ READINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "semicolons": ("data/a.csv", {"csv_delimiter": ";"}, "csv_delimiter is ',' there, ';' here"),
     "folders": ("data/a.csv", {"hive": True}, "hive is false there, true here"),
     "commas": ("data/admissions.parquet", {"decimal_comma": True}, "decimal_comma is false there, true here"),
+    "thousands": ("data/admissions.parquet", {"thousands": ","}, "thousands is nothing there, ',' here"),
     "lower": ("data/a.csv", {"unit_normalise": ["lower"]}, "unit_normalise is nothing there, lower here"),
     "trim": ("data/admissions.parquet", {"unit_normalise": ["trim"]}, "unit_normalise is nothing there, trim here"),
 }

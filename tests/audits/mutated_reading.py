@@ -36,6 +36,19 @@ READING = (
         ),
     ),
     Part(
+        "dphist_pipeline/declared_numbers.py",
+        ("unit/test_declared_numbers.py",),
+        (
+            Mutation(
+                "(_shortest(nearest) > declared) == up", "True", "a float beside an edge is in the bin beside its own"
+            ),
+            Mutation(
+                "math.floor(exact) + 1", "math.ceil(exact)", "a length of time at a closed end is in the next bin"
+            ),
+            Mutation("if missed:", "if False:", "a category that never matches is counted as 0"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/confidential/reading/source.py",
         (
             "unit/test_ingest.py",

@@ -105,6 +105,7 @@ def test_check_says_of_each_column_how_it_is_read(office: Office) -> None:
     assert list(read) == ["card", "Datum", "age", "kind"]
     assert read["Datum"] == "ISO dates, as 2026-09-14; what does not parse falls into no period"
     assert "numbers written 3.5 (for 3,5 set `decimal_comma: true`)" in read["age"]
+    assert "1.250 is 1.25" in read["age"] and '`thousands: "."`' in read["age"]
     assert read["age"].endswith("does not parse is dropped") and read["kind"].endswith("than declared goes to `other`")
     assert "`Datum` (period) is text: ISO dates" in office.run("check", "spec.yaml").out
 

@@ -64,6 +64,7 @@ def test_a_charge_names_a_version_that_was_allowed_for_all_accounts_too(ledger: 
         ({"csv_delimiter": ";"}, "csv_delimiter"),
         ({"hive": True}, "hive"),
         ({"decimal_comma": True}, "decimal_comma"),
+        ({"thousands": "."}, "thousands is nothing there, '.' here"),
         ({"unit_normalise": ("lower",)}, "unit_normalise is nothing there, lower here"),
         ({"unit": ("visit",)}, "unit is patient_id there, visit here"),
         ({"folder": "/elsewhere/data"}, "is allowed for account 'health' in another folder"),

@@ -242,4 +242,5 @@ def test_no_number_fails(kind: str, search: int, listed: int, writing: dict[str,
 @pytest.mark.parametrize("writing", WRITING, ids=["dictionary", "plain"])
 @pytest.mark.parametrize("kind", AWKWARD | CATEGORIES_ONLY)
 def test_no_category_fails(kind: str, writing: dict[str, Any]):
-    assert None not in cells({"values": ["5", "true"], "other": True}, (AWKWARD | CATEGORIES_ONLY)[kind], **writing)
+    values = ["5", "true", "2026-01-06"]
+    assert None not in cells({"values": values, "other": True}, (AWKWARD | CATEGORIES_ONLY)[kind], **writing)

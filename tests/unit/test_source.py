@@ -21,8 +21,13 @@ from hypothesis import strategies as st
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._source_files import find_files, open_files
 from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, opened_source
-from dphist_pipeline.confidential.reading.source import NUMBERS, ColumnRefused, Source, SourceRefused
+from dphist_pipeline.confidential.reading.source import (
+    ColumnRefused,
+    Source,
+    SourceRefused,
+)
 from dphist_pipeline.csv_text import LONGEST_HEADER
+from dphist_pipeline.declared_numbers import NUMBERS
 from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 

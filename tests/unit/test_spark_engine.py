@@ -54,6 +54,7 @@ def table(rows: int = ROWS) -> pa.Table:
             "ward": pa.array(draw.integers(0, 6, rows).astype(np.uint8), mask=draw.random(rows) < 0.05),
             "urgent": pa.array(draw.random(rows) < 0.3),
             "price": pa.array(draw.integers(0, 10**6, rows) * 0.01).cast(pa.decimal128(15, 2)),
+            "heat": pa.array((350 + draw.integers(0, 70, rows)) / 10, pa.float32()),
             "came": pa.array(draw.integers(0, 400 * DAY, rows) + 18_262 * DAY).cast(pa.timestamp("us")),
         }
     )
@@ -70,13 +71,16 @@ def test_numbers_categories_and_truth_values_are_counted_as_by_duckdb(engine: st
     axes = [
         AGE,
         {"column": "weight", "edges": [-20, -1, 0.1, 0.25, 30], "closed": "right", "below": True, "above": True},
-        {"column": "ward", "values": ["3", "0", "05"], "other": True},
+        {"column": "ward", "values": ["3", "0", "5.0"], "other": True},
         {"column": "urgent", "values": ["true"], "other": True},
         {"column": "price", "start": 0, "stop": "10000", "width": "0.5"},
     ]
     assert same(engine, {"a.parquet": table(), "b/c.parquet": table(10)}, source="**/*.parquet", axes=axes) > 500
     regular = [{"column": "weight", "start": "-30", "stop": "30", "width": "0.1", "above": True}]
     assert same(engine, {"a.parquet": table()}, axes=regular, privacy_unit="row", max_rows_per_unit=...) > 500
+    for heat in ({"edges": [35, "36.6", "37.8", 42]}, {"start": 35, "stop": 42, "width": "0.1", "closed": "right"}):
+        floats = {"axes": [{"column": "heat", "other": True, **heat}], "privacy_unit": "row", "max_rows_per_unit": ...}
+        assert same(engine, {"a.parquet": table()}, **floats) == ROWS
     many = [{"column": "serial", "start": 0, "stop": ROWS, "width": 1}]  # more bins than stand in a list
     assert same(engine, {"a.parquet": table()}, axes=many, privacy_unit="row", max_rows_per_unit=...) == ROWS
 
@@ -206,6 +210,11 @@ def column(values: Any, kind: pa.DataType | None = None) -> Files:
         (column([3], pa.decimal128(16, 2)), {}, "another type"),
         (column([3], pa.timestamp("ns")), {"axes": [{"column": "age", "calendar": "day"}]}, "another type"),
         (column([b"3"], pa.binary()), {}, "cannot serve as"),
+        (
+            column([3], pa.duration("us")),
+            {"axes": [{"column": "age", "edges": [0, 9], "unit": "days"}]},
+            "which Spark reads otherwise",
+        ),
         (column([SECRET]), {"axes": [{"column": "age", "values": ["a?"]}]}, "has a category with ?"),
         (column([SECRET]), {"axes": [{"column": "age", "values": ["a"]}]}, "not UTF-8"),
         ({"a.parquet": pa.table({"person": [1.5], "age": [3]})}, {}, "column 'person' is of type double"),

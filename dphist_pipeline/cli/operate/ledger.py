@@ -78,6 +78,9 @@ class ReadingOptions:
     ] = "utf-8"
     hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
     decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
+    thousands: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="The sign between thousands of numbers: . , ' or a space.")
+    ] = None
     unit_normalise: Annotated[
         str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim_all,fold,number.")
     ] = ""
@@ -102,6 +105,7 @@ class ReadingOptions:
             csv_encoding=self.csv_encoding,
             hive=self.hive,
             decimal_comma=self.decimal_comma,
+            thousands=self.thousands,
             unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
         )
 

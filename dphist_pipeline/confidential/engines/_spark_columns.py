@@ -17,7 +17,8 @@ from pyarrow import parquet
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.domain import Axis, ByText, CalendarAxis
+from dphist_pipeline.declared_numbers import keys_of, moved
+from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.sql_files import literal
 from dphist_pipeline.unit_forms import BYTE_ORDER_MARK
 from dphist_pipeline.zone_data import spans_of
@@ -82,6 +83,15 @@ class Columns:
         day = value if kind == "date" else f"{value} div {A_DAY} - IF({value} % {A_DAY} < 0, 1, 0)"
         return f"CAST({day} AS DOUBLE)"
 
+    def read(self, axis: Axis) -> Axis:
+        """The axis with edges for the values of its column, as `positions` has them for DuckDB."""
+        return moved(axis, "FLOAT") if isinstance(axis, BinnedAxis) and self.types[axis.column] == "float" else axis
+
+    def texts_of(self, axis: ByText) -> dict[str, int]:
+        """The texts that are counted in a cell: of whole numbers, as the engine writes them."""
+        kind = {"string": "VARCHAR", "boolean": "BOOLEAN"}.get(self.types[axis.column], "BIGINT")
+        return keys_of(axis, kind).places
+
     @property
     def in_period(self) -> str:
         """SQL of whether a row happened in the plan's period."""
@@ -135,6 +145,8 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis) and plan.time_zone != "UTC":
             raise ColumnRefused(axis.column, "is cut into days, for which `engine: spark` needs `time_zone: UTC`")
+        if isinstance(axis, BinnedAxis) and axis.unit is not None:
+            raise ColumnRefused(axis.column, "is a length of time, which Spark reads otherwise; use `engine: duckdb`")
         if isinstance(axis, ByText) and axis.tidy:
             problem = "is tidied, and engines differ in what a lower-case letter is; use `engine: duckdb`"
             raise ColumnRefused(axis.column, problem)

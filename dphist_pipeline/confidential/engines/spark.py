@@ -199,11 +199,12 @@ def _view(session: Any, name: str, columns: dict[str, Any]) -> None:
 def _counted(session: Any, plan: CountingPlan, columns: Columns, files: Sequence[Path]) -> tuple[Numbers, int]:
     """Kept rows of every cell, shape (cells,), and how many rows the files have."""
     session.read.schema(columns.schema).parquet(*map(str, files)).createOrReplaceTempView("source")
-    axes = [positions(axis, number) for number, axis in enumerate(plan.domain.axes)]
-    for number, (axis, position) in enumerate(zip(plan.domain.axes, axes, strict=True)):
+    read = [columns.read(axis) for axis in plan.domain.axes]
+    axes = [positions(axis, number) for number, axis in enumerate(read)]
+    for number, (axis, position) in enumerate(zip(read, axes, strict=True)):
         if isinstance(axis, ByText):
-            texts = axis.texts
-            places = {"category": list(texts), "position": np.array([*texts.values()])}
+            texts = columns.texts_of(axis)
+            places = {"category": list(texts), "position": np.array([*texts.values()], dtype=np.int64)}
             _view(session, f"categories_{number}", places)
         elif position.table:
             ends = np.array(axis.edges)

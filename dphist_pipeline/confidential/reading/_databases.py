@@ -25,6 +25,11 @@ EXTENSION = "postgres_scanner"
 # Kinds of tables that hold rows: views are queries, and nobody has judged those.
 _HOLD_ROWS = {"r", "p", "m"}
 _TIMES = {"date", "timestamp", "timestamptz"}
+# As which categories are compared with a column's text.
+_MEANT = {
+    **{"int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT", "numeric": "NUMERIC"},
+    **{"float4": "FLOAT", "float8": "DOUBLE", "bool": "BOOLEAN", "uuid": "UUID", "date": "DATE"},
+}
 _READ_AS_TEXT = {
     *("bool", "int2", "int4", "int8", "numeric", "float4", "float8"),
     *("text", "varchar", "bpchar", "uuid", "enum"),
@@ -88,8 +93,9 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
     if not texts:
         raise SourceRefused(written, f"has no column in {table!r} that can be read as text")
     rows = f"SELECT {texts} FROM {identifier(schema)}.{identifier(name)}"
+    meant = {column: _MEANT[name] for _, _, column, name, _ in columns if types[column] == "VARCHAR" and name in _MEANT}
     times = {column: kind.upper() for _, _, column, kind, _ in columns if kind in _TIMES and types[column] == "VARCHAR"}
-    return Source(types, _of_server(rows), {}, server_times=times)
+    return Source(types, _of_server(rows), {}, by_server=meant, server_times=times)
 
 
 def _of_server(query: str) -> str:
@@ -101,7 +107,9 @@ def _kind(type_name: str, generated: str) -> str:
     """What the column is read as: text, or its own kind, which serves for nothing."""
     if generated == "v":
         return "GENERATED"
-    return "VARCHAR" if type_name in _READ_AS_TEXT | _TIMES else type_name.upper()
+    if type_name in _READ_AS_TEXT | _TIMES:
+        return "VARCHAR"
+    return "INTERVAL of PostgreSQL" if type_name == "interval" else type_name.upper()
 
 
 def _as_text(column: str, type_name: str) -> str:

@@ -1,4 +1,4 @@
-"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with a decimal comma."""
+"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with other signs in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import duckdb
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
-    NUMBERS,
     TIMES,
     ColumnRefused,
     Source,
@@ -18,10 +17,13 @@ from dphist_pipeline.confidential.reading.source import (
     lacks,
     plain_type,
 )
+from dphist_pipeline.declared_numbers import ARROW_DURATIONS, NUMBERS, physical_type
 from dphist_pipeline.spec.sources import SqlFile
 from dphist_pipeline.sql_files import identifier, literal
 
-READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, "BOOLEAN", "UUID")
+BLANKS = " \u00a0\u202f"  # that stand between thousands
+# A query sees a length of time by Arrow as the whole number that it is stored as.
+READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, *ARROW_DURATIONS, "BOOLEAN", "UUID")
 
 
 def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: SqlFile, unit: tuple[str, ...]) -> Source:
@@ -44,13 +46,17 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
     described = columns_of(connection, file, problem, relation, source.parameters)
     types = {name: plain_type(kind) for name, kind in described.items()}
     _check_names(source, file, types)
+    unchanged = _unchanged(source, file, by_name, types)
+    kept = {name: source.types[column] for name, column in unchanged.items()}
+    by_server = {name: source.by_server[column] for name, column in unchanged.items() if column in source.by_server}
     starred = {*source.types} - {*query.excluded} if "*" in query.outputs else set()
     return replace(
         source,
-        types={**types, **_as_in_source(source, file, by_name, types)},
+        types={**types, **kept},
         relation=relation,
         lacking={column: called for column, called in source.lacking.items() if column in starred},
         server_times={},
+        by_server=by_server,
     )
 
 
@@ -103,37 +109,61 @@ def _check_names(source: Source, file: SqlFile, types: dict[str, str]) -> None:
             raise SourceRefused(file, f"gives the column {twice[0]!r} twice; write `* EXCLUDE ({twice[0]})`")
 
 
-def _as_in_source(source: Source, file: SqlFile, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
-    """Types of columns that are passed on unchanged: as in the source, so that unsupported types stay unsupported."""
-    query = file.query
+def _unchanged(source: Source, file: SqlFile, by_name: dict[str, str], types: dict[str, str]) -> dict[str, str]:
+    """The columns that are passed on unchanged, and what the source calls them.
+
+    Their types are as in the source, so that unsupported types stay unsupported. Of a trusted query, which may compute
+    a column of the same name, only those of types that the engine does not know by themselves.
+    """
+    query, computed = file.query, {name.lower() for name in file.query.outputs}
     if query.trusted:
-        return {name: source.types[name] for name in types if source.types.get(name) not in (None, *READ_BY_QUERIES)}
-    starred = {name: source.types[name] for name in types if "*" in query.outputs and name in source.types}
-    return starred | {name: source.types[by_name[column.lower()]] for name, column in query.bare.items()}
+        return {
+            name: name
+            for name, kind in types.items()
+            if (declared := source.types.get(name)) is not None
+            and (declared not in READ_BY_QUERIES or declared != physical_type(declared) == kind)
+        }
+    starred = {name for name in types if "*" in query.outputs and name in source.types and name.lower() not in computed}
+    return {name: name for name in starred} | {name: by_name[column.lower()] for name, column in query.bare.items()}
 
 
-def with_decimal_points(source: Source, columns: tuple[str, ...]) -> tuple[Source, dict[str, str]]:
-    """The source with a column of numbers for each of `columns` that is text with decimal commas.
+def with_plain_numbers(
+    source: Source, columns: tuple[str, ...], decimal_comma: bool, thousands: str | None
+) -> tuple[Source, dict[str, str]]:
+    """The source with a column of numbers for each of `columns` that is text with other signs than a decimal point.
 
-    A text with a point is no number then, since nobody knows what the point parts.
+    With decimal commas a text with a point is no number, unless points stand between thousands: nobody knows what it
+    parts. A sign between thousands stands before every three digits, else the text is no number.
 
     Args:
-        columns: those that are read as numbers; empty where the spec declares no decimal commas.
+        columns: those that are read as numbers.
 
     Returns:
         The source, and under which name each of those columns has its numbers.
     """
     texts = [column for column in dict.fromkeys(columns) if source.types[column] in lengths.TEXT]
-    if not texts:
+    if not texts or not (decimal_comma or thousands):
         return source, {}
     taken = {name.lower() for name in source.types}
     fresh = (name for number in range(len(taken) + len(texts)) if (name := f"number_{number}") not in taken)
     names = dict(zip(texts, fresh, strict=False))
     numbers = ", ".join(
-        f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END AS {identifier(name)}"
-        for column, name in names.items()
-        for text in [lengths.value_of(column, "VARCHAR")]
+        f"{_with_point(column, decimal_comma, thousands)} AS {identifier(name)}" for column, name in names.items()
     )
     types = {**source.types, **dict.fromkeys(names.values(), "VARCHAR")}
     relation = f"SELECT *, {numbers} FROM ({source.relation})"
     return replace(source, types=types, relation=relation), names
+
+
+def _with_point(column: str, decimal_comma: bool, thousands: str | None) -> str:
+    """SQL of a text number without signs between thousands and with a decimal point; null for other texts."""
+    text = lengths.value_of(column, "VARCHAR")
+    if thousands:
+        signs, mark = BLANKS if thousands == " " else thousands, "," if decimal_comma else "."
+        text = f"trim({text})"
+        grouped = rf"[-+]?[0-9]{{1,3}}(?:[{signs}][0-9]{{3}})+(?:[{mark}][0-9]*)?"
+        plain = (
+            f"CASE WHEN regexp_full_match({text}, {literal(grouped)}) THEN translate({text}, {literal(signs)}, '') END"
+        )
+        text = f"CASE WHEN {text} = translate({text}, {literal(signs)}, '') THEN {text} ELSE {plain} END"
+    return f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace({text}, ',', '.') END" if decimal_comma else text

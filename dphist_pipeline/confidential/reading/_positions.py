@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from dphist_pipeline import declared_numbers
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading._moments import wall_clock
+from dphist_pipeline.declared_numbers import ExactEdges
 from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.sql_files import identifier, statement
 from dphist_pipeline.tidying import tidied_sql
@@ -51,47 +53,78 @@ def mark_words(axes: int) -> dict[str, range]:
     }
 
 
-def positions(axis: Axis, number: int, kind: str = "VARCHAR") -> Positions:
+def positions(axis: Axis, number: int, kind: str = "VARCHAR", by_server: str = "") -> Positions:
     """The SQL of one axis; its columns are `value_<number>` and `place_<number>`.
 
     Args:
-        kind: DuckDB type of that column, for `value` and `absent`; Spark uses neither, and gives none.
+        kind: DuckDB type of that column, of a decimal with its parameters. Spark does not use `value` and `absent`.
+        by_server: the type that a server says the column has, which gives it as text; or empty.
     """
     if isinstance(axis, ByText):
-        return _categories(axis, number)
+        return _categories(axis, number, kind, by_server)
+    if not isinstance(axis, CalendarAxis):
+        axis = declared_numbers.moved(axis, kind)
+        exact = declared_numbers.exact_edges(axis, kind)
+        if exact is not None:
+            return _searched_exactly(axis, number, exact)
     if axis.bins > LONGEST_SEARCH and _regular(axis):
         return _guessed(axis, number, kind)
     return _searched(axis, number, kind)
 
 
-def _categories(axis: ByText, number: int) -> Positions:
-    table = f"categories_{number}"
-    texts, text = axis.texts, f"TRY_CAST({identifier(axis.column)} AS VARCHAR)"
-    # What is longer than every category matches none.
-    value = lengths.at_most(text, max(len(one.encode()) for one in texts))
-    if axis.tidy:
+def _categories(axis: ByText, number: int, kind: str, by_server: str) -> Positions:
+    table, column = f"categories_{number}", identifier(axis.column)
+    keys = declared_numbers.keys_of(axis, by_server or kind)
+    text = value = f"TRY_CAST({column} AS VARCHAR)"
+    if declared_numbers.is_number(by_server or kind):
+        value = column
+        if by_server:
+            short = lengths.at_most(text, lengths.LONGEST_VALUE)
+            value = f"TRY_CAST({short} AS {keys.kind})"
+            if by_server == "NUMERIC":  # as its text without zeros that do not count
+                value = f"CASE WHEN contains({short}, '.') THEN rtrim(rtrim({short}, '0'), '.') ELSE {short} END"
+    elif axis.tidy:
         value = tidied_sql(lengths.at_most(text, lengths.LONGEST_VALUE), axis.tidy)
+    else:
+        # What is longer than every category matches none.
+        value = lengths.at_most(text, max((len(one.encode()) for one in keys.places), default=0))
     return Positions(
         value=value,
         absent=f"{text} IS NULL",
         cell=f"coalesce(place_{number}, {_or_null(axis.other_cell)})",
         joined=f"{table}.position",
         join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
-        table=statement("ingest/declare_categories", table=table),
-        parameters={"texts": list(texts), "positions": list(texts.values())},
+        table=statement("ingest/declare_categories", table=table, kind=keys.kind),
+        parameters={"texts": list(keys.places), "positions": list(keys.places.values())},
+    )
+
+
+def _searched_exactly(axis: BinnedAxis, number: int, exact: ExactEdges) -> Positions:
+    edges = f"CAST($edges_{number} AS {exact.kind}[])"
+    return Positions(
+        value=exact.value,
+        absent=f"({exact.value}) IS NULL",
+        cell=_cell_of_place(axis, number),
+        steps=_search(number, len(axis.edges), edges, "<="),
+        parameters={f"edges_{number}": list(exact.edges)},
     )
 
 
 def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:
-    value, place, compare = f"value_{number}", f"place_{number}", "<=" if axis.closed == "left" else "<"
+    edges = f"edges_{number}"
+    steps = _search(number, len(axis.edges), f"${edges}", "<=" if axis.closed == "left" else "<")
+    return _binned(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
+
+
+def _search(number: int, length: int, edges: str, compare: str) -> tuple[str, ...]:
+    """The steps to the number of edges, of a list of some length, that lie at or below a value."""
+    value, place = f"value_{number}", f"place_{number}"
     steps = ["CAST(0 AS BIGINT)"]
-    for bit in reversed(range(len(axis.edges).bit_length())):
+    for bit in reversed(range(length.bit_length())):
         ahead = f"{place} + {1 << bit}"
         # Past the last edge the list gives null, which compares as not below.
-        steps.append(
-            f"CASE WHEN list_extract($edges_{number}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END"
-        )
-    return _binned(axis, number, kind, steps=tuple(steps), parameters={f"edges_{number}": list(axis.edges)})
+        steps.append(f"CASE WHEN list_extract({edges}, {ahead}) {compare} {value} THEN {ahead} ELSE {place} END")
+    return tuple(steps)
 
 
 def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:

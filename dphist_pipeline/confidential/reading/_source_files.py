@@ -12,6 +12,7 @@ in UTF-8 (see `csv_text`).
 
 from __future__ import annotations
 
+import base64
 import glob
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -21,14 +22,13 @@ from pathlib import Path, PurePath
 from urllib.parse import unquote_to_bytes
 
 import duckdb
+import pyarrow as pa
 
 from dphist_pipeline import csv_text
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
 from dphist_pipeline.confidential.reading._units import whole_text
 from dphist_pipeline.confidential.reading.source import (
-    NUMBERS,
-    WHOLE_NUMBERS,
     Source,
     SourceRefused,
     asked,
@@ -38,6 +38,7 @@ from dphist_pipeline.confidential.reading.source import (
     with_possible_times,
     without_values,
 )
+from dphist_pipeline.declared_numbers import NUMBERS, WHOLE_NUMBERS
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import identifier, literal
 
@@ -155,22 +156,51 @@ def open_parquet(
 def _types(
     connection: duckdb.DuckDBPyConnection, relation: str, file: str, called: str, problem: str
 ) -> dict[str, str]:
-    """DuckDB types of a file's columns, with parameters.
+    """DuckDB types of a file's columns, with parameters; and some that DuckDB reads as others, told apart.
 
-    Time stamps in milliseconds are told apart, because reading one beyond the year 294247 raises, whatever the query.
+    Time stamps in milliseconds, because reading one beyond the year 294247 raises, whatever the query. Floats of 16
+    bits, which have shortest texts of their own. Lengths of time by Arrow, which DuckDB reads as whole numbers.
     """
     columns = columns_of(connection, called, problem, relation, {"files": [file]})
-    milliseconds = (
-        "SELECT name FROM parquet_schema($file) "
-        "WHERE converted_type = 'TIMESTAMP_MILLIS' OR contains(logical_type, 'MILLIS=MilliSeconds')"
+    told_apart = (
+        "SELECT name, CASE WHEN logical_type = 'Float16Type()' THEN 'FLOAT16' ELSE 'TIMESTAMP_MS' END "
+        "FROM parquet_schema($file) WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type = 'Float16Type()' "
+        "OR contains(logical_type, 'MILLIS=MilliSeconds')"
     )
-    in_milliseconds = asked(connection, called, problem, milliseconds, {"file": file})
+    special = dict(asked(connection, called, problem, told_apart, {"file": file}))
+    described = "SELECT value FROM parquet_kv_metadata($file) WHERE key = 'ARROW:schema'"
+    for (text,) in asked(connection, called, problem, described, {"file": file}):
+        special |= {name: f"DURATION_{unit}" for name, unit in _durations(text).items()}
     types = {name: kind.strip('"') for name, kind in columns.items()}
     # DuckDB gives a second column of one name another name. The schema lists columns depth first, below one root.
     fields = "SELECT name, coalesce(num_children, 0) FROM parquet_schema($file)"
     if _repeats(asked(connection, called, problem, fields, {"file": file})):
         raise SourceRefused(called, "has two columns of one name, perhaps in upper and lower case; rename one")
-    return types | {name: "TIMESTAMP_MS" for (name,) in in_milliseconds if types.get(name, "").startswith("TIMESTAMP")}
+    stored = {"FLOAT16": "FLOAT", "TIMESTAMP_MS": "TIMESTAMP"}
+    return types | {
+        name: kind for name, kind in special.items() if types.get(name, "").startswith(stored.get(kind, "BIGINT"))
+    }
+
+
+def _durations(described: bytes) -> dict[str, str]:
+    """Units of the columns that are lengths of time, by what Arrow wrote of its types; none where that is unreadable.
+
+    Polars reads the types of its own that PyArrow does not know.
+    """
+    message = b""
+    with suppress(ValueError):
+        message = base64.b64decode(described)
+    with suppress(pa.ArrowException, OSError, ValueError):
+        kinds = {field.name: field.type for field in pa.ipc.read_schema(pa.py_buffer(message))}
+        return {name: kind.unit.upper() for name, kind in kinds.items() if pa.types.is_duration(kind)}
+    import polars as pl
+
+    with suppress(Exception, pl.exceptions.PanicException):
+        empty = pl.read_ipc_stream(BytesIO(message))
+        return {
+            name: str(kind.time_unit).upper() for name, kind in empty.schema.items() if isinstance(kind, pl.Duration)
+        }
+    return {}
 
 
 def _repeats(fields: list[tuple[str, int]]) -> bool:

@@ -11,7 +11,10 @@ from itertools import zip_longest
 
 from dphist_pipeline import unit_forms
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading.source import NUMBERS, WHOLE_NUMBERS, Source
+from dphist_pipeline.confidential.reading.source import (
+    Source,
+)
+from dphist_pipeline.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS
 from dphist_pipeline.sql_files import identifier, literal
 
 UNITS = (*NUMBERS, "UUID")
@@ -83,9 +86,9 @@ def _digest(column: str, source: Source) -> str:
 def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
     name, kind = identifier(column), source.types[column]
     text = f"TRY_CAST({name} AS VARCHAR)"
-    if kind in ("FLOAT", "DOUBLE") and "number" in forms:
+    if kind in FLOATS and "number" in forms:
         return whole_text(name, kind)
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in FLOATS:
         return f"CASE WHEN isnan({name}) THEN NULL WHEN {name} = 0 THEN '0.0' ELSE {text} END"
     if kind not in lengths.TEXT:
         return text

@@ -19,7 +19,7 @@ from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
-from dphist_pipeline.confidential.reading._derived import select_rows, with_decimal_points
+from dphist_pipeline.confidential.reading._derived import select_rows, with_plain_numbers
 from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import (
     MARKS,
@@ -33,18 +33,19 @@ from dphist_pipeline.confidential.reading._source_files import find_files, open_
 from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
-    NUMBERS,
     TIMES,
     UNIT_UNNAMED,
     ColumnRefused,
     Source,
     SourceRefused,
     asked,
+    columns_of,
     engine_settings,
     with_enough_memory,
     withheld,
 )
-from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
+from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import TEXT, undeclared_dates
 from dphist_pipeline.sql_files import literal, statement
 
@@ -153,9 +154,10 @@ def prepared(
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     _check_types(plan, source)
     as_numbers = tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
-    source, numbers = with_decimal_points(source, as_numbers if source_plan.decimal_comma else ())
+    source, numbers = with_plain_numbers(source, as_numbers, source_plan.decimal_comma, source_plan.thousands)
+    types = _with_digits(plan, source, connection)
     axes = [
-        positions(read, number, source.types[read.column])
+        positions(read, number, types[read.column], source.by_server.get(read.column, ""))
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
@@ -163,6 +165,16 @@ def prepared(
     for axis in axes:
         parameters.update({} if axis.table else axis.parameters)
     return source, axes, parameters
+
+
+def _with_digits(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The types of a source's columns, decimals of axes with their parameters; no record is read."""
+    decimals = [axis.column for axis in plan.domain.axes if source.types[axis.column] == "DECIMAL"]
+    if not decimals:
+        return dict(source.types)
+    problem = "has decimals of a kind that cannot be read"
+    described = columns_of(connection, plan.source.written, problem, source.relation, source.parameters)
+    return {**source.types, **{column: described[column] for column in decimals}}
 
 
 def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
@@ -290,10 +302,13 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(source, axis.column, kind, axis.format, "format")
-        elif _is_number(axis):
-            source.type_of(axis.column, NUMBERS, "a binned axis, which takes numbers or text that holds numbers")
+        elif isinstance(axis, BinnedAxis) and not isinstance(axis, BandedAxis):
+            _check_numbers(axis, source)
         else:
-            source.type_of(axis.column, CATEGORIES, "a categorical axis, which takes text, whole numbers and the like")
+            use = "a categorical axis, which takes text, whole numbers and the like"
+            kind = source.type_of(axis.column, CATEGORIES, use)
+            if refused := keys_of(axis, source.by_server.get(axis.column, kind)).refused:
+                raise ColumnRefused(axis.column, refused)
     if plan.privacy_unit != "row":
         for column in plan.privacy_unit.columns:
             source.type_of(column, UNITS, USE_OF_UNIT)
@@ -304,6 +319,17 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     for column, field in plan.undeclared_dates.items():
         if source.types[column] in TEXT and column not in source.server_times:
             raise ColumnRefused(column, undeclared_dates(field))
+
+
+def _check_numbers(axis: BinnedAxis, source: Source) -> None:
+    use = "a binned axis, which takes numbers or text that holds numbers"
+    kind = source.type_of(axis.column, (*NUMBERS, *DURATIONS), use)
+    if kind in DURATIONS and axis.unit is None:
+        problem = f"has type {kind}, a length of time, and no `unit` says what the axis counts"
+        raise ColumnRefused(axis.column, f"{problem}; write `unit: days`, or another of {', '.join(SECONDS)}")
+    if kind not in (*DURATIONS, "NULL") and axis.unit is not None:
+        problem = f"has type {kind}, and `unit` is for lengths of time"
+        raise ColumnRefused(axis.column, f"{problem}; remove `unit`: the numbers count as they are")
 
 
 def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:

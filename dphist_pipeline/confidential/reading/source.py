@@ -17,9 +17,6 @@ import duckdb
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.sql_files import identifier
 
-SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-WHOLE_NUMBERS = (*SIGNED, *(f"U{name}" for name in SIGNED))
-NUMBERS = (*WHOLE_NUMBERS, "FLOAT", "DOUBLE", "DECIMAL")
 ZONED_TIMES = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NS", *ZONED_TIMES)
 # Served wherever a type is: text is parsed row by row, and a column without a type holds nothing but nulls.
@@ -137,6 +134,8 @@ class Source:
     relation: str  # SQL that yields the rows, with `parameters` bound
     parameters: Mapping[str, Any]  # what `relation` takes
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
+    # Of columns that a server gives as text, the type that they have there, as far as categories are compared by it.
+    by_server: Mapping[str, str] = field(default_factory=dict)
     lacking: Mapping[str, str] = field(default_factory=dict)  # by column the first file without it, others having it
     unit: tuple[str, ...] = ()  # the columns of the privacy unit, which an operator decided on
     doubt: str = ""  # of the header line of a CSV file, without a word of it; empty if it looks like one

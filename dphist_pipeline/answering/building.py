@@ -22,6 +22,7 @@ from dphist_pipeline import early_processes
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.answering.catalogue_tables import version
 from dphist_pipeline.errors import DphistError, Halted
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -43,6 +44,7 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
     `anew` reads every publication again for `index.html`, whatever is there.
 
     Raises:
+        PublishedFilesDamaged: of one publication.
         CatalogueNotBuilt: with the message of the other process.
     """
     early = early_processes.waiting(__name__)
@@ -50,7 +52,9 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
     said = early_processes.ask(process, [str(public), str(scratch), anew])
     if process is not early:
         early_processes.end(process)
-    problem = json.loads(said) if said else f"its process ended with {process.returncode}."
+    problem, folder = json.loads(said) if said else (f"its process ended with {process.returncode}.", "")
+    if folder:
+        raise PublishedFilesDamaged(Path(folder), problem)
     if problem:
         raise CatalogueNotBuilt(problem)
 
@@ -88,17 +92,18 @@ def main() -> None:
         import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)
+        problem = folder = ""
         try:
             build(Path(public), Path(scratch), anew)
+        except PublishedFilesDamaged as error:
+            problem, folder = error.problem, str(error.folder)
         except DphistError as error:
             problem = str(error)
         except (OSError, duckdb.Error) as error:
             problem = _full_disk(error, [Path(public), Path(scratch)])
             if not problem:
                 raise
-        else:
-            problem = ""
-        sys.stdout.write(json.dumps(problem) + "\n")
+        sys.stdout.write(json.dumps([problem, folder]) + "\n")
         sys.stdout.flush()
 
 

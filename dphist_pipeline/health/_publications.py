@@ -13,6 +13,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.releasing._approvals import DAMAGED
 from dphist_pipeline.releasing.store import Key
 
 MOST = 100  # publications that are read; `dphist ledger verify` reads all
@@ -30,6 +31,12 @@ def publications(subject: Examined) -> Finding:
         key, recorded = Key.of(charge), books.published[charge.number]
         folder = subject.store.published(key)
         if charge.lost or not folder.exists():
+            aside = not charge.lost and "withdrawn" not in books.notes.get(charge.number, {})
+            if aside and any(folder.parent.glob(f"{DAMAGED}_{folder.name}_*")):
+                damaged.append(str(key.public_place))
+                problem = (
+                    problem or "Its folder was set aside. The same dphist release makes its files anew, at no cost."
+                )
             continue
         try:
             PublishedFolder(folder).refuse_links(subject.store.public)

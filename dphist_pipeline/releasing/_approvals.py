@@ -72,7 +72,7 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
     )
 
 
-DAMAGED = "damaged"  # begins the name of a folder whose files were damaged when they were withdrawn
+DAMAGED = "damaged"  # begins the name of a folder that was a publication, and whose files are damaged
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
 
 
 def damaged_folders(store: Store, release: str, period: str) -> list[Path]:
-    """The folders of a period's publications that were damaged when they were withdrawn."""
+    """The folders of a period's publications that were set aside, because they were damaged."""
     return sorted(store.published(Key(release, period, 1)).parent.glob(f"{DAMAGED}_revision=*"))
 
 
@@ -241,9 +241,15 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
                     (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
                     PublishedFolder(folder).mark_withdrawn(notice, scratch)
         except PublishedFilesDamaged:
-            with store.building(), suppress(FileNotFoundError):  # another process was first
-                (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
-                folder.rename(folder.with_name(f"{DAMAGED}_{folder.name}_{uuid.uuid4().hex[:8]}"))
+            with store.building():
+                set_aside(store, folder)
+
+
+def set_aside(store: Store, folder: Path) -> None:
+    """Gives the folder of a damaged publication another name, under which nothing is one; while `store.building()`."""
+    with suppress(FileNotFoundError):  # another process was first
+        (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
+        folder.rename(folder.with_name(f"{DAMAGED}_{folder.name}_{uuid.uuid4().hex[:8]}"))
 
 
 def finish_rejections(store: Store, ledger: Ledger) -> None:

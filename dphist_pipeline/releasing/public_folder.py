@@ -22,7 +22,7 @@ from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
-from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published
+from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.store import Key, Store
@@ -170,12 +170,26 @@ class PublicFolder:
         progress("updating the catalogue")
         with self.store.run(key) as scratch, self.store.building():
             if not is_fresh():  # somebody else may just have built it
-                from dphist_pipeline.answering import building, croissant
+                while (damaged := self._damaged_in_building(scratch, anew)) is not None:
+                    folder = next((one for one in (damaged.folder, *damaged.folder.parents) if _is_place(one)), None)
+                    if folder is None or folder == self.store.published(key) or not folder.exists():
+                        raise damaged
+                    # It stops its own release alone; `doctor` and `ledger verify` name it until it is made anew.
+                    progress(f"set aside, for its files are damaged: {folder.relative_to(self.store.public)}")
+                    set_aside(self.store, folder)
 
-                public = self.store.public
-                DerivedFiles(public).write_current_files(scratch, vouching_reader(self.store))
-                croissant.write_croissant(public, scratch)
-                building.build_apart(public, scratch, anew)
+    def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
+        """Builds what is made from all publications; the damage of one that stopped it."""
+        from dphist_pipeline.answering import building, croissant
+
+        public = self.store.public
+        try:
+            DerivedFiles(public).write_current_files(scratch, vouching_reader(self.store))
+            croissant.write_croissant(public, scratch)
+            building.build_apart(public, scratch, anew)
+        except PublishedFilesDamaged as error:
+            return error
+        return None
 
     def _copy(self, progress: Progress, everything: bool = False) -> Sent:
         """Brings the bucket to the state of the folder, whose catalogue is built; one call of a machine at a time."""
@@ -192,6 +206,11 @@ class PublicFolder:
             passes = False
             problem = f"{bucket.address} cannot be written: {type(error).__name__} on this machine."
         raise NotCopied(problem, passes)
+
+
+def _is_place(folder: Path) -> bool:
+    """Whether a folder is called as one of a publication is."""
+    return folder.name.startswith("revision=") and folder.parent.name.startswith("period=")
 
 
 def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:

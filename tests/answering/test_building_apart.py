@@ -14,7 +14,7 @@ from unittest import mock
 
 import duckdb
 import pytest
-from system.small_release import NAME, WEEK, Project
+from system.small_release import Project
 
 from dphist_pipeline import early_processes
 from dphist_pipeline.answering import building
@@ -72,7 +72,8 @@ def test_a_full_disk_is_named_with_its_folder(
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps([str(tmp_path), str(tmp_path), False]) + "\n"))
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     building.main()
-    said = json.loads(capsys.readouterr().out)
+    said, folder = json.loads(capsys.readouterr().out)
+    assert folder == ""
     disk = next(above for above in (tmp_path, *tmp_path.parents) if above.is_mount())
     assert said.startswith(f"the disk at {disk} is full") and f"{tmp_path} lies on it. Free space there." in said
 
@@ -85,18 +86,16 @@ def test_another_error_of_the_other_process_is_no_full_disk(tmp_path: Path, monk
         building.main()
 
 
-def test_what_the_other_process_refuses_is_said_and_the_release_stands(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_other_process_finds_damaged_is_set_aside(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as here:
         here.setattr(building, "build_apart", building.build)
         project.release()
     (project.published() / "groups.parquet").unlink()
     (project.root / "public" / "catalog.duckdb").unlink()
-    with pytest.raises(CatalogueNotBuilt, match=r"missing or altered groups\.parquet"):
-        project.release("2024-01-08")
+    damaged = project.published()
+    project.release("2024-01-08")
+    assert not damaged.exists() and [*damaged.parent.glob("damaged_revision=1_*")]
     assert project.published("2024-01-08").is_dir()
-    assert project.published(WEEK).parts[-3] == NAME
 
 
 def test_a_process_that_dies_is_said(project: Project, monkeypatch) -> None:

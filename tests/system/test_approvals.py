@@ -128,6 +128,26 @@ def test_a_revision_takes_the_place_of_what_was_withdrawn(released):
 
 
 @pytest.mark.slow
+def test_what_is_damaged_stops_no_other_release_and_is_made_anew(released):
+    folder, values = released.published(), (released.published() / "histogram.parquet").read_bytes()
+    (folder / "histogram.parquet").write_bytes(values[:100])
+    released.write_spec(release="others")
+    made = released.release("--store", released.store)
+    assert made.code == 0, made.err
+    assert "set aside, for its files are damaged: wards/period=all/revision=1" in made.err
+    assert released.run("answer", "others", "--store", released.store).code == 0
+    doctor = released.run("doctor", "--store", released.store).out
+    assert "not what the ledger recorded: wards/period=all/revision=1" in doctor and "makes its files anew" in doctor
+    assert released.run("ledger", "verify", "--store", released.store).code == 1
+    released.write_spec()
+    assert released.release("--store", released.store).code == 0
+    assert (folder / "histogram.parquet").read_bytes() == values
+    assert released.run("answer", "wards", "--store", released.store).code == 0
+    assert released.run("ledger", "verify", "--store", released.store).code == 0
+    assert "not what the ledger recorded" not in released.run("doctor", "--store", released.store).out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["histogram.parquet", "audit.json", "card.html", "audit.parquet"])
 @pytest.mark.parametrize("left", [100, 0, None])
 def test_what_is_damaged_is_withdrawn_and_stops_no_other_release(released, name, left):

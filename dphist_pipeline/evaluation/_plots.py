@@ -59,7 +59,9 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
 
 def _refuse_without_altair() -> None:
     if find_spec("altair") is None or find_spec("vl_convert") is None:
-        raise Refused(f"--plots needs Altair and vl-convert. To install them: {how_to_install('study')}")
+        raise Refused(
+            f"--plots needs Altair and vl-convert. To install them: {how_to_install('study')}", code="plots_refused"
+        )
 
 
 def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:

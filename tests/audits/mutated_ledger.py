@@ -578,7 +578,7 @@ LEDGER = (
             "system/test_rejections.py",
             "attacks/test_exact_files_that_stay.py",
             "attacks/test_found_by_attackers.py::test_a_witness_inside_the_store_is_copied_with_it",
-            "attacks/test_buckets_of_others.py::test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded",
+            "attacks/test_altered_publications.py::test_altered_numbers_with_their_digest_are_not_what_the_ledger_recorded",
         ),
         (
             Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
@@ -641,7 +641,7 @@ LEDGER = (
     Part(
         "dphist_pipeline/releasing/_vouching.py",
         (
-            "attacks/test_buckets_of_others.py",
+            "attacks/test_altered_publications.py",
             "system/test_replay.py",
         ),
         (Mutation('recorded in (None, audit["values_digest"]) and ', "", "values that the ledger did not record"),),
@@ -662,7 +662,7 @@ LEDGER = (
     Part(
         "dphist_pipeline/publishing/values_digests.py",
         (
-            "attacks/test_buckets_of_others.py",
+            "attacks/test_altered_publications.py",
             "publishing/test_quality_published.py",
             "system/test_replay.py",
         ),
@@ -675,7 +675,7 @@ LEDGER = (
     ),
     Part(
         "dphist_pipeline/publishing/published_files.py",
-        ("attacks/test_buckets_of_others.py",),
+        ("attacks/test_altered_publications.py",),
         (
             Mutation(
                 '    if _values_digest(published, audit) != audit["values_digest"]:',

@@ -87,5 +87,6 @@ def test_an_account_that_would_refuse_is_told_and_is_no_failure(office, change, 
 def test_no_data_is_opened_and_nothing_is_charged(office):
     (office.folder / "data" / "admissions.parquet").unlink()
     before = office.state()
-    explained(office, "--store", office.store)
+    ran = office.run("check", office.folder / "spec.yaml", "--explain", "--store", office.store)
+    assert ran.code == 1 and "no such file" in ran.err
     assert office.state() == before

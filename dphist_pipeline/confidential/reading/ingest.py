@@ -5,12 +5,14 @@ Where each row is its own unit, it counts while it reads, and writes one number 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
+from urllib.parse import unquote
 
 import duckdb
 
@@ -47,7 +49,7 @@ from dphist_pipeline.confidential.reading.source import (
 from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.sources import TEXT, undeclared_dates
-from dphist_pipeline.sql_files import literal, statement
+from dphist_pipeline.sql_files import identifier, literal, statement
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
@@ -95,7 +97,7 @@ def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
     """
     try:
         with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
-            _stage(plan, source, connection, staged)
+            _stage(plan, in_folders_of_period(connection, plan, source), connection, staged)
     except rows_alone.OF_THE_MACHINE:
         raise
     except duckdb.Error:
@@ -112,6 +114,7 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
         return _staging(plan, batch, connection, part, empty)
 
     with opened_source(plan.source, folder, plan.time_zone, goes_on=True) as (connection, source):
+        source = in_folders_of_period(connection, plan, source)
         rows_alone.stage_apart(connection, source, _read_columns(plan, source), prepare, staged)
 
 
@@ -425,6 +428,31 @@ def in_period(plan: CountingPlan, source: Source) -> str:
         return "true"
     moment = moment_of(plan, source, plan.period_column)
     return f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+
+
+def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source) -> Source:
+    """The source without files in folders `column=value` of another period: DuckDB would open and read them all.
+
+    One file stays in each list, which may not be empty; its rows are in another period by themselves.
+    """
+    begins = f"{plan.period_column}="
+    if not plan.source.hive or plan.source.query is not None or plan.period_column is None or not _ends(plan):
+        return source
+    lists = {name: files for name, files in source.parameters.items() if isinstance(files, list)}
+    values = {
+        file: unquote(part.removeprefix(begins), errors="replace")
+        for file in itertools.chain.from_iterable(lists.values())
+        for part in PurePath(file).parts[:-1]
+        if part.startswith(begins)
+    }
+    if not values:
+        return source
+    of_folders = f"SELECT unnest($folders) AS {identifier(plan.period_column)}"
+    found = f"SELECT {identifier(plan.period_column)} FROM ({of_folders}) WHERE {in_period(plan, source)}"
+    folders = connection.execute(found, {"folders": sorted(set(values.values())), **_ends(plan)}).fetchall()
+    in_it = {value for (value,) in folders}
+    kept = {name: [file for file in files if values.get(file) in in_it] or files[:1] for name, files in lists.items()}
+    return replace(source, parameters={**source.parameters, **kept})
 
 
 def _ends(plan: CountingPlan) -> dict[str, str]:

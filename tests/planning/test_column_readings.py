@@ -99,16 +99,6 @@ def test_iso_is_the_default_said_aloud_for_dates_too_and_changes_no_digest(offic
     assert load_spec("spec.yaml").digest != before
 
 
-def test_check_says_of_each_column_how_it_is_read(office: Office) -> None:
-    with_loans(office, period_format="iso")
-    read = {one["column"]: one["read"] for one in office.run("check", "spec.yaml", "--json").json["columns_read"]}
-    assert list(read) == ["card", "Datum", "age", "kind"]
-    assert read["Datum"] == "ISO dates, as 2026-09-14; what does not parse falls into no period"
-    assert "numbers written 3.5 (for 3,5 set `decimal_comma: true`)" in read["age"]
-    assert read["age"].endswith("does not parse is dropped") and read["kind"].endswith("than declared goes to `other`")
-    assert "`Datum` (period) is text: ISO dates" in office.run("check", "spec.yaml").out
-
-
 def test_a_format_is_shown_by_a_date_that_it_writes() -> None:
     assert dates_in_words("%d.%m.%Y") == 'dates by "%d.%m.%Y", as 14.09.2026'
     assert dates_in_words("iso") == dates_in_words(None) == "ISO dates, as 2026-09-14"
@@ -159,11 +149,3 @@ def test_a_draft_always_asks_how_dates_in_text_are_written(office: Office) -> No
     office.write_records({"day": pa.array([], pa.date32()), "n": pa.array([], pa.int64())}, "data/day.parquet")
     drafted = office.run("new", "days", "--from", "data/day.parquet")
     assert "period_format: iso" in Path("days.yaml").read_text() and "day is of type 'date32[day]'" in drafted.out
-
-
-def test_new_says_how_the_columns_of_its_draft_will_be_read(office: Office) -> None:
-    (office.folder / "data/loans.csv").write_text("Kundennummer;Datum;Alter\n", encoding="utf-8")
-    said = office.run("new", "loans", "--from", "data/loans.csv").out
-    assert "Kundennummer is text: perhaps names the unit" in said
-    assert "Datum is text: dates, as `period_format` will say; what does not parse falls into no period" in said
-    assert "Alter is text: categories by `values`, compared letter by letter" in said

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,6 +111,12 @@ def test_the_site_of_the_archive_is_searched_from_a_disk_and_fetches_nothing(tmp
         page.wait_for_selector(".md-search-result__item a")
         assert "witness" in page.get_attribute(".md-search-result__item a", "href")
         assert not page.complaints and all(address.startswith(("file:", "data:")) for address in page.loaded)
+
+
+def test_the_changelog_begins_with_the_version_that_is_built() -> None:
+    build = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(\d[^\]]*)\]", changelog, re.MULTILINE)[0] == build["project"]["version"]
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import struct
 import traceback
 import zlib
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,15 @@ TOTAL = SURGERY + MEDICINE + OTHER + DROPPED
 COUNTS = (SURGERY, MEDICINE, OTHER, DROPPED, TOTAL, TOTAL - DROPPED, SURGERY + MEDICINE)
 TOKENS = ("zyx", str(NUMBER))
 FROZEN_NOISE = 10**6 + 3
+
+
+def fails(error: Exception) -> Callable[..., Any]:
+    """A function that raises an error, to stand where another one is called."""
+
+    def instead(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return instead
 
 
 def frozen_noise(size: int) -> np.ndarray:

@@ -95,6 +95,15 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
+def instance() -> Iterator[Any]:
+    """An instance of Dagster, kept in memory."""
+    import dagster as dg
+
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
 def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
     """An empty office, and nothing of the developer's own environment."""
     for name in (

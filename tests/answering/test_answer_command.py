@@ -25,7 +25,6 @@ from typer.testing import CliRunner, Result
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased, told_once
-from dphist_pipeline.cli.ask.answer import _unit_in_words
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
@@ -106,11 +105,6 @@ def test_a_table_by_axes_is_the_marginal_of_the_release(store: Store) -> None:
     head, *lines = shown.stdout.splitlines()
     assert head.split() == ["region", "unbiased", "ci_lower", "ci_upper", "cells"]
     assert [line.split()[0] for line in lines[:2]] == ["S", "N"]
-
-
-def test_values_are_called_contributors_only_where_each_gives_one() -> None:
-    told = [_unit_in_words({"model": "local", "max_rows_per_unit": rows})[0] for rows in (1, 3)]
-    assert told == ["contributors", "values of contributors"]
 
 
 def test_counts_say_how_reliable_they_are(store: Store) -> None:
@@ -260,11 +254,6 @@ def test_no_note_is_about_an_estimate_that_is_not_shown(store: Store) -> None:
     assert [_note_on_unbiased(note) for note in (f"{days}; {SMOOTHED}", BELOW, days, None)] == [days, "", days, ""]
 
 
-def test_days_of_periods_are_not_printed_beside_their_keys(store: Store) -> None:
-    shown = answered(store, "cells", "--changes").stdout
-    assert "period_start" not in shown and "period_end" not in shown
-
-
 def test_two_releases_can_be_compared(store: Store) -> None:
     (row,) = facts(store, "cells", "--compare", "tree", "--where", "state = 'A'")["rows"]
     estimates = [facts(store, name, "--where", "state = 'A'")["unbiased"] for name in ("cells", "tree")]
@@ -335,15 +324,6 @@ def test_a_release_of_the_local_model_is_answered_too(store: Store) -> None:
     assert {row["basis"] for row in rows} == {"linear"}
 
 
-def test_an_answer_says_what_was_counted_and_how_many_reports_there_are(
-    store: Store,
-) -> None:
-    central, local = answered(store, "cells").stdout, answered(store, "town_age").stdout
-    assert " records, estimated over" in central and "interval of the true (bounded) count: " in central
-    assert " contributors, estimated over" in local and "interval of the true number: " in local
-    assert "Estimated from 2,500 reports; an estimate may exceed their number." in local and "reports" not in central
-
-
 @pytest.mark.parametrize(
     ("where", "mend"),
     [
@@ -400,12 +380,6 @@ def test_printed_numbers_have_the_decimals_of_their_noise_or_those_asked_for(sto
     assert facts(store, *words, "--decimals", "0")["rows"] == [row]
     single = answered(store, "cells", "--decimals", "2").stdout
     assert f"{facts(store, 'cells')['unbiased']:,.2f} records" in single
-
-
-def test_bins_of_a_table_are_told_in_words_and_labels_may_be_blank(store: Store) -> None:
-    lines = answered(store, "cells", "--by", "age,county").stdout.splitlines()
-    assert lines[1].split()[:4] == ["below", "0", "01", "Autauga"] and lines[2].split()[:3] == ["below", "0", "02"]
-    assert lines[5].split()[:3] == ["below", "0", "other"] and lines[25].split()[:2] == ["other", "other"]
 
 
 def test_a_table_says_each_note_once_below(store: Store) -> None:
@@ -531,21 +505,6 @@ def test_a_change_between_two_periods_is_asked_by_both(weeks: Store) -> None:
 
 
 @pytest.mark.usefixtures("wide")
-@pytest.mark.parametrize(
-    ("asked", "head"),
-    [
-        (["--ratio", "region = 'S'"], "ratio"),
-        (["--share", "region = 'S'"], "share"),
-        (["--difference", "region = 'S'"], "difference"),
-        (["--mean", "age", "--low", "-5", "--high", "120"], "mean"),
-    ],
-)
-def test_numbers_of_a_table_are_called_what_they_are(store: Store, asked: list[str], head: str) -> None:
-    shown = answered(store, "cells", "--where", "region = 'S'", *asked).stdout
-    assert shown.split()[0] == head and "unbiased" not in shown.splitlines()[0]
-
-
-@pytest.mark.usefixtures("wide")
 def test_a_note_of_all_rows_stands_below_them_and_in_none(store: Store) -> None:
     head, *lines = answered(store, "cells", "--ranks", "age").stdout.splitlines()
     assert "note" not in head.split() and "(1)" not in " ".join(lines)
@@ -560,11 +519,6 @@ def test_what_the_bound_cut_in_two_periods_is_said_once() -> None:
     assert told_once(f"in the first period {both[0]}. In the second one {both[1]}") == f"{seen}, {cut} one; {rest}"
     for other in ("", "the bound cut nothing", f"in the first period {both[0]}. In the second one the count is biased"):
         assert told_once(other) == other
-
-
-def test_two_questions_by_an_axis_say_which_go_together(store: Store) -> None:
-    refusal = str(answered(store, "cells", "--by", "age", "--mean", "age").exception)
-    assert "--by goes with --changes, --compare, --ratio, --share or alone. Ask --mean of each value" in refusal
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

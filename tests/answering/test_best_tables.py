@@ -156,11 +156,6 @@ def test_a_macro_asked_of_counties_answers_from_states_with_the_same_columns(fol
     assert narrower or macro == "dph_quantile"
 
 
-def test_all_macros_but_those_that_show_a_table_itself_are_asked_here() -> None:
-    shown = {"dph_band", "dph_whole", "dph_distances", "dph_quality", "dph_compare_releases"}
-    assert {*QUESTIONS} | shown == {*MACROS}
-
-
 @pytest.mark.parametrize(
     ("name", "table", "question"),
     mostly_soaked(

@@ -12,8 +12,6 @@ import pytest
 from answering_scenario import attached
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering._macros import INNER, MACROS, macro
-
 pytestmark = pytest.mark.slow
 
 ODD = ["a, b", "it's", "null", "{}", "[c]", "é😀", "a:b", "(c)", "d  d", "2026", "e = f"]
@@ -75,12 +73,6 @@ def test_what_is_no_object_is_refused(wards: duckdb.DuckDBPyConnection) -> None:
             counted(wards, written)
     with pytest.raises(duckdb.Error, match="with each axis once"):
         counted(wards, '{"age": [18, 65], "age": [18, 65]}')
-
-
-def test_the_macros_call_nothing_of_the_extension_json() -> None:
-    for name in (*MACROS, *INNER):
-        text = re.sub(r"--.*|'(?:[^']|'')*'", "", macro(name))
-        assert not re.search(r"json|->", text, re.IGNORECASE), name
 
 
 def test_what_a_spec_bounds_is_an_integer_for_json_of_javascript(wards: duckdb.DuckDBPyConnection) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -39,7 +38,7 @@ from error_codes import coded
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering._macros import INNER, MACROS, inner_macros, macro
+from dphist_pipeline.answering._macros import MACROS
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.laws import noise_law
@@ -118,11 +117,6 @@ def test_a_change_asks_for_a_release_and_says_how_to_get_one(store: Asked) -> No
         match=r"not a str: .*Release\.published\(Store\.open\(FOLDER\), 'weekly', PERIOD",
     ):
         store.releases[later].change_since(earlier)  # type: ignore[arg-type]
-
-
-def test_a_release_is_shown_in_a_line(store: Asked) -> None:
-    period, shown = next(iter(store.releases.items()))
-    assert repr(shown) == f"<Release weekly, period {period}, revision 1, in {shown.path}>"
 
 
 RANGES: list[tuple[str, Any, Any]] = [
@@ -429,17 +423,3 @@ def test_macros_answer_while_a_new_period_is_published(tmp_path: Path) -> None:
         publisher.join()
     with attached(catalogue) as after:
         assert len(after.execute("FROM r.dph_total('r.weekly')").fetchall()) == (6 if SOAKING else 3)
-
-
-def test_macros_ask_inner_ones_alone_and_read_a_release_but_by_its_table() -> None:
-    for name in (*MACROS, *INNER):
-        text = macro(name)
-        arguments = ["first_release", "second_release"] if name == "dph_compare_releases" else ["release_name"]
-        named = re.findall(r"query_table\((?!population_table)\w+\)", text)
-        assert len(named) == len(arguments)
-        reads_cells = not inner_macros(name) and name not in ("dph_distances", "dph_quality")
-        assert text.count("internals.dph_asked_' ||") == (len(arguments) if reads_cells else 0)
-        assert len(re.findall(r"query\('FROM '", text)) == (len(arguments) if inner_macros(name) else 0)
-        assert all(f"(FROM query_table({argument}) LIMIT 0)" in text for argument in arguments)
-        assert set(re.findall(r"'\[\^\.\]\*\$', '(\w+)'", text)) <= {"dph_releases", "dph_better"}  # others lie apart
-        assert [other for other in MACROS if f"{other}(" in text.split("AS TABLE", 1)[1]] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ import by_hand
 import pytest
 from test_every_question import QUESTIONS
 
-from dphist_pipeline.answering._macros import INNER, MACROS, macro
 from dphist_pipeline.answering.catalogue import build_catalogue
 
 OLDER = ("1.4.5", "1.5.6")
@@ -82,11 +80,3 @@ def test_an_older_duckdb_gives_the_same_answers(tmp_path: Path, version: str) ->
     for question in questions[-4:]:
         assert "weekly" in answers[question] or "the box is a struct" in answers[question], answers[question]
         assert "dph_asked" not in answers[question] and "internals" not in answers[question]
-
-
-def test_the_macros_use_no_sql_that_duckdb_1_4_lacks() -> None:
-    """`if(…)` came later; lambdas by an arrow go away in later versions."""
-    for name in (*MACROS, *INNER):
-        text = re.sub(r"--.*|'[^']*'", "", macro(name))
-        assert not re.search(r"\bif\s*\(", text, re.IGNORECASE), name
-        assert not re.search(r"\w\s*->(?!>)", text), f"{name}: a lambda by an arrow"

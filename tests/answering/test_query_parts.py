@@ -7,7 +7,6 @@ import re
 import duckdb
 import pytest
 
-from dphist_pipeline.answering._macros import INNER, MACROS, macro
 from dphist_pipeline.answering._query_parts import folded
 
 HEAD = "CREATE MACRO answer() AS TABLE\n"
@@ -57,15 +56,3 @@ def test_parts_within_parts_are_written_in_their_place() -> None:
     written = folded(f"{HEAD}{parts}\nSELECT y FROM b")
     assert written == f"{HEAD}\nSELECT y FROM (SELECT 2 * x AS y FROM (SELECT 1 AS x) AS a) AS b"
     assert folded("CREATE MACRO plain() AS TABLE SELECT 1") == "CREATE MACRO plain() AS TABLE SELECT 1"
-
-
-@pytest.mark.parametrize("name", [*MACROS, *INNER])
-def test_no_macro_has_a_part_that_could_be_folded(name: str) -> None:
-    """DuckDB 1.4 keeps a copy of all parts with each of them."""
-    statement = macro(name)
-    assert folded(statement) == statement
-    parts = parts_of(statement)
-    tokens = re.sub(r"--[^\n]*", "", statement)
-    for part in parts:
-        readings = re.findall(rf"(?:FROM|JOIN|,|\()\s+{part}\b(?! AS (?:MATERIALIZED )?\()|'[^']*\b{part}\b", tokens)
-        assert f"{part} AS MATERIALIZED (" in statement or len(readings) != 1 or readings[0][0] == "'", part

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +11,6 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.publishing._card import total_facts
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals, shown_number
 from dphist_pipeline.publishing.told_numbers import ToldNumber
-
-PACKAGE = Path(__file__).resolve().parents[2] / "dphist_pipeline"
 
 
 def answer(cells: int, estimate: float = 104, unbiased: float = 100, low: float = 80, high: float = 120) -> Answer:
@@ -65,9 +61,3 @@ def test_the_card_gives_ends_where_the_total_is_not_in_the_middle() -> None:
     assert (even["total"], even["total_reach"], even["total_ends"]) == ("100", "20", None)
     assert (uneven["total"], uneven["total_reach"], uneven["total_ends"]) == ("100", None, "80 to 150")
     assert total_facts(answer(12, unbiased=math.nan, low=math.nan, high=math.nan))["total_ends"] is None
-
-
-def test_no_other_file_makes_a_half_width_of_the_ends_of_an_answer() -> None:
-    halved = re.compile(r"(ci_upper|high)\W{1,4}\s*-\s*\w*\W{0,2}(ci_lower|low)\W{0,3}\)\s*/\s*2")
-    found = [path.name for path in PACKAGE.rglob("*.py") if halved.search(path.read_text(encoding="utf-8"))]
-    assert found == ["row_quality.py"]  # rows that were cut, of which fewer than 0 are none

@@ -169,10 +169,3 @@ def test_libreoffice_takes_numbers_for_numbers_and_days_for_days(folder: Path) -
     for column in ("age_from", "age_to", "estimate", "unbiased_estimate", "ci_lower", "ward_order"):
         assert {type(row[column]) for row in told} <= {int, float, type(None)}, column
     assert {row["period_start"].date() for row in told} == {*WEEKS}
-
-
-def test_the_page_names_the_versions_that_are_run() -> None:
-    for pinned in (one for packages in PYTHON.values() for one in packages):
-        name, version = pinned.split("==")
-        assert version in PAGE, name
-    assert all(one.rpartition("@")[2] in PAGE for one in NODE.values())

@@ -113,36 +113,10 @@ def test_the_site_of_the_archive_is_searched_from_a_disk_and_fetches_nothing(tmp
         assert not page.complaints and all(address.startswith(("file:", "data:")) for address in page.loaded)
 
 
-@pytest.mark.soak  # `make docs` builds it as strictly, and a hook of it stops where a page fetches anything
-def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
-    missing = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not installed: pip install -e '.[docs]'")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
-        cwd=PROJECT,
-        env=os.environ | {"PYTHONPATH": str(PROJECT), "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    pages = list((tmp_path / "site").rglob("*.html"))
-    assert len(pages) > 30
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        loaded = re.findall(r'<(?:script|img|iframe)[^>]*?\bsrc="?([^"\s>]+)|<link[^>]*?\bhref="?([^"\s>]+)', text)
-        assert not [address for pair in loaded for address in pair if "//" in address], page
-        assert "<!-- generated" not in text, page
-    reference = (tmp_path / "site" / "reference" / "spec" / "index.html").read_text(encoding="utf-8")
-    assert "max_rows_per_unit" in reference and "release_delay_days" in reference
-
-
 def test_the_changelog_begins_with_the_version_that_is_built() -> None:
     build = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-    released = re.findall(r"^## \[(\d[^\]]*)\]", (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert released[0] == build["project"]["version"]
-    assert len((PROJECT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+    changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(\d[^\]]*)\]", changelog, re.MULTILINE)[0] == build["project"]["version"]
 
 
 @pytest.mark.slow
@@ -163,9 +137,3 @@ def test_the_examples_that_name_every_field_are_accepted(office: Office) -> None
     assert checked.code == 0, checked.err
     checked = office.run("local", "check", reference / "collection.yaml")
     assert checked.code == 0, checked.err
-
-
-def test_hooks_before_a_commit_fetch_nothing() -> None:
-    text = (PROJECT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
-    assert re.findall(r"repo: (.*)", text) == ["local"] and "//" not in text
-    assert re.findall(r"entry: (\S+)", text) == [".venv/bin/ruff", ".venv/bin/ruff", ".venv/bin/mypy"]

@@ -67,7 +67,3 @@ def test_a_notebook_runs_to_its_end_without_an_error(
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_outputs(notebook: Path) -> None:
     assert not [cell for cell in code_cells(notebook) if cell.outputs or cell.execution_count is not None]
-
-
-def test_there_is_a_notebook_for_statisticians_and_one_for_analysts() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["ask_a_catalogue.ipynb", "compare_mechanisms.ipynb"]

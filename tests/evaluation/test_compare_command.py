@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,26 +19,6 @@ CSV = "bin,count\n" + "".join(f"{place},{place % 5 * 100}\n" for place in range(
 def counts(office: Office) -> str:
     (office.folder / "counts.csv").write_text(CSV)
     return "counts.csv"
-
-
-@pytest.mark.slow
-def test_the_line_of_the_readme_works(office: Office, counts: str) -> None:
-    ran = office.run("compare", counts, "--epsilon", "1", "0.1", "0.01", "--repeat", "2")
-    assert (ran.code, ran.err) == (0, "")
-    lines = ran.out.splitlines()
-    assert lines[0] == FIRST_LINE and "public or synthetic" in FIRST_LINE and "Nothing is charged" in FIRST_LINE
-    assert lines[1] == "counts.csv: 70 cells, 14,000 records; sensitivity 1"
-    titles = [line for line in lines if line.startswith("epsilon")]
-    assert titles == [
-        f"epsilon {epsilon}: {title}"
-        for epsilon in ("1", "0.1", "0.01")
-        for title in ("all cells", "groups", "all ranges of 1, 50 cells")
-    ]
-    assert max(map(len, lines)) <= 80
-    for heading in ("MSE", "SSE", "MRE", "KL", "ms", "mean |error|", "95 % within", "MRE of 50"):
-        assert re.search(rf"^mechanism.* {re.escape(heading)}( |$)", ran.out, re.MULTILINE), heading
-    # One or two parts of two tables for each epsilon: columns that do not fit beside the others follow below.
-    assert 6 <= len(re.findall(r"^geometric .*±\d", ran.out, re.MULTILINE)) <= 9
 
 
 @pytest.mark.parametrize(
@@ -62,7 +41,7 @@ def test_every_spelling_gives_the_same_epsilons(office: Office, counts: str) -> 
     for words in (["--epsilon", "1", "1/3"], ["--epsilon", "1", "--epsilon", "1/3"], ["--epsilon=1", "1/3"]):
         ran = office.run("compare", counts, "--mechanism", "geometric", "--repeat", "1", "--json", "-", *words)
         assert {score["epsilon_exact"] for score in ran.json["scores"]} == {"1", "1/3"}
-    assert office.run("compare", "--epsilon", "2", counts, "--repeat", "1", "--json", "-").code == 0
+    assert office.run("compare", "--epsilon", "2", counts, "--mechanism", "geometric", "--repeat", "1").code == 0
 
 
 def test_json_is_all_that_a_script_reads_and_people_are_told_beside_it(office: Office, counts: str) -> None:
@@ -132,17 +111,12 @@ def test_pictures_are_named(office: Office, counts: str) -> None:
     ("words", "says"),
     [
         (["missing.parquet"], "missing.parquet: there is no such file"),
-        (["negative.csv"], "negative.csv: column 'count' holds numbers below 0"),
-        (["fractions.csv"], "column 'count' must hold whole numbers"),
         (["columns.csv"], "needs a column `count`"),
-        (["huge.csv"], "cells are too many"),
         (["counts.csv", "--shape", "9999999x9999"], "has 1 axes (bin); --shape names 2"),
         (["counts.csv", "--shape", "999999999"], "cells are too many"),
-        (["counts.csv", "--shape", "0"], "must be whole numbers with an x between them"),
         (["synthetic:waitakeri"], "Did you mean 'waitakere'?"),
         (["counts.csv", "--mechanism", "geometrik"], "there is no mechanism 'geometrik'. Did you mean 'geometric'?"),
         (["counts.csv", "--mechanism", "noise_first:penalty=large"], "setting 'penalty'"),
-        (["counts.csv", "--mechanism", "noise_first:penalty"], "a setting without a value"),
         (["counts.csv", "--epsilon", "much"], "epsilon must be a number"),
         (["counts.csv", "--epsilon", "1", "0"], "epsilon must lie between"),
         (["counts.csv", "--epsilon", "1", "-1"], "no such option: -1"),
@@ -160,11 +134,5 @@ def test_pictures_are_named(office: Office, counts: str) -> None:
 def test_whatever_is_wrong_is_one_message_and_changes_nothing(
     office: Office, counts: str, words: list[str], says: str
 ) -> None:
-    for name, text in {
-        "negative": "bin,count\n0,-5\n",
-        "fractions": "bin,count\n0,0.5\n",
-        "columns": "bin,number\n0,5\n",
-        "huge": "x,y,count\n99999,99999,1\n",
-    }.items():
-        (office.folder / f"{name}.csv").write_text(text)
+    (office.folder / "columns.csv").write_text("bin,number\n0,5\n")
     check_changes_nothing(office, lambda: office.run("compare", *words), says)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,10 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import dphist_pipeline as dph
-
 PROJECT = Path(__file__).resolve().parents[2]
-PAPERS = {"sreb_gca": "SReB_GCA", "cnfg": "CNFG", "dphr": "DPHR", "dpcube": "DPCube"}
 
 
 @pytest.fixture
@@ -109,11 +105,6 @@ def test_each_reason_was_written_for_what_the_study_found(study):
     assert listed.unread(listed.items()) == [], "read these reasons in listed.json, then `reproduce.py --read ITEM`"
 
 
-def test_the_tests_that_a_reason_names_exist(study):
-    named = {path for item in study["listed"].items() for path in re.findall(r"tests/[\w/.]*\w", item.why)}
-    assert len(named) > 5 and [path for path in named if not (PROJECT / path).exists()] == []
-
-
 def test_a_reason_is_read_again_when_another_claim_holds_not_for_other_figures(study):
     listed = study["listed"]
     claim = listed.Found("less", "holds: 3 of 3", "0.5 times")
@@ -160,42 +151,6 @@ def test_other_words_and_folders_do_not_make_a_study_old_and_another_line_does(s
 
 def with_another(paths: Callable[[str], Path], old: Path, new: Path) -> Callable[[str], Path]:
     return lambda module: new if paths(module) == old else paths(module)
-
-
-@pytest.mark.parametrize("mechanism", PAPERS)
-def test_a_card_says_which_claims_of_its_paper_hold(study, mechanism):
-    said = " ".join(dph.mechanisms()[mechanism].split())
-    assert study["listed"].sentence(PAPERS[mechanism]) in said
-
-
-@pytest.mark.slow
-def test_the_picture_of_classifiers_draws_what_was_kept(study):
-    drawn = study["kept"].studies()["classification"]["drawn"]["figure 17"]
-    pictures = study["use_pictures"]
-    assert pictures.svg_of(pictures.classifier(drawn)) == (PROJECT / "docs/pictures/use_classifier.svg").read_text()
-
-
-def test_the_page_has_a_row_for_every_claim_of_a_table_or_figure(study):
-    page = study["claims_page"].paper_claims()
-    for item in study["listed"].items():
-        if item.name.startswith(("Table", "Figure")) and (item.claims or item.study):
-            assert f"| **{item.name}** | **{item.status}**" in page
-            for claim in item.claims:
-                assert f"| {claim.says}" in page and claim.verdict in page
-                measured = f": {claim.printed_figures}" if claim.printed_figures else ""
-                assert not claim.printed or f"| {claim.printed} (not private){measured} |" in page
-    joined = "| **Figures 2 to 8** | **reproduced**: the running example"
-    assert joined in page and "| **Figure 3** | **reproduced**: the running" not in page
-
-
-def test_the_page_says_what_every_study_counts_needs_and_takes(study):
-    page = study["claims_page"].paper_claims()
-    for name, facts in study["kept"].studies().items():
-        assert f"- `{name}`: {facts['setting']} Data: {facts['data']}. Files: " in page
-        assert all(f"`{file}`" in page for file in study["public_data"].needed(name))
-        assert facts["files"] == study["public_data"].needed(name) and not facts["quick"]
-        assert f"Takes {facts['takes']['whole'] or 'less than 1'} s" in page
-        assert (facts["few"] == "nothing") or f"with `--quick` {facts['takes']['quick']} s ({facts['few']})" in page
 
 
 def test_the_time_of_a_study_is_noted_beside_what_it_found(study, tmp_path, monkeypatch):
@@ -254,14 +209,6 @@ def test_a_look_is_never_kept(study, tmp_path, monkeypatch, capsys):
         study["reproduce"].main()
     assert ended.value.code == 2 and "leave one of them out" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_page_shows_a_theorem_that_holds_where_its_printed_form_does_not(study):
-    pages = study["claims_page"]
-    held = {"name": "Theorem 9", "status": "held", "why": "why"}
-    failed = {"says": "less", "verdict": "holds: 3 of 3", "printed": "fails: 0 of 3", "printed_figures": "twice"}
-    assert pages._rows(held) == pages._rows({**held, "claims": [{**failed, "printed": "holds: 3 of 3"}]}) == []
-    assert pages._rows({**held, "claims": [failed]})[1][3] == "fails: 0 of 3 (not private): twice"
 
 
 def test_closed_intervals_count_a_value_on_a_boundary_twice(study):

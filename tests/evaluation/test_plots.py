@@ -49,16 +49,6 @@ def test_draws_what_there_are_scores_for_as_svg_and_png(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_long_title_takes_several_lines_of_the_pictures_width(tmp_path):
-    data = "weekly_admissions, period 2026-02-23, as published (its own noise is in it), " + "x" * 300
-    for path in draw(scores(), data, tmp_path)[::2]:
-        picture = ElementTree.fromstring(path.read_text())
-        lines = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}tspan") if text.text]
-        assert sum(map(len, lines)) >= len(data) - 20 and len(lines) > 2
-        assert max(map(len, lines)) * 7.5 < float(picture.attrib["width"])
-
-
-@pytest.mark.slow
 def test_sizes_of_noisy_counts_are_not_called_true_or_exact(tmp_path):
     of_values = [score for score in scores() if score.measure == "mre_of_value" and score.epsilon == 1]
     for noisy, said in ((False, plots.EXACT_SIZE), (True, plots.NOISY_SIZE)):
@@ -85,14 +75,6 @@ def test_what_a_log_axis_cannot_show_is_left_out(tmp_path):
 def test_many_mechanisms_stay_apart():
     looks = {(plots.COLOURS[place % 16], plots.SHAPES[place % 7]) for place in range(112)}
     assert len(looks) == 112 and len(set(plots.COLOURS)) == 16
-
-
-@pytest.mark.slow
-def test_divergence_by_epsilon_is_a_picture_of_its_own_as_figure_6_of_sreb_gca(tmp_path):
-    alone = [score for score in scores() if score.measure == "kl"]
-    assert {path.stem for path in draw(alone, "wards", tmp_path)} == {"errors_by_epsilon", "divergence_by_epsilon"}
-    words = "".join(ElementTree.fromstring((tmp_path / "divergence_by_epsilon.svg").read_text()).itertext())
-    assert "KL divergence" in words and "mean squared error" not in words
 
 
 def test_sizes_are_in_order_of_their_lowest_count():

@@ -42,13 +42,6 @@ def test_nothing_in_the_package_or_the_project_imports_benchmarks():
         assert not imported(path) & ({"benchmarks"} | studies), path
 
 
-def test_printed_forms_are_in_one_file_that_says_what_they_are():
-    assert PRINTED.read_text(encoding="utf-8").startswith('"""NOT PRIVATE.')
-    for path in PRINTED.parent.glob("*.py"):
-        drawn = re.search(r"random\.(laplace|gumbel|exponential|geometric|normal)", path.read_text(encoding="utf-8"))
-        assert path == PRINTED or not drawn, path
-
-
 def test_no_spec_and_no_wheel_can_name_them():
     assert not [name for name in mechanisms.names() if "printed" in name]
     build = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]

@@ -62,13 +62,6 @@ def test_the_public_names_are_these_and_no_others():
         assert getattr(dph, name) is not None
 
 
-def test_mechanisms_lists_a_card_for_every_name():
-    cards, files = dph.mechanisms(), (PROJECT / "dphist_pipeline/mechanisms").glob("[a-z]*.py")
-    assert set(cards) == {file.stem for file in files}
-    for name, card in cards.items():
-        assert "Privacy:" in card and "Domain:" in card, name
-
-
 def test_importing_the_package_loads_no_engine():
     assert loaded_by("import dphist_pipeline") == set()
 

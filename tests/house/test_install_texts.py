@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bundle.__main__ import PARTS
-from dphist_pipeline.errors import IN_THE_ARCHIVE, how_to_install
+from dphist_pipeline.errors import IN_THE_ARCHIVE
 
 PROJECT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
@@ -58,11 +58,5 @@ def test_every_extra_that_a_message_names_is_there() -> None:
     assert {"export", "learn", "postgresql", "bucket"} <= named <= EXTRAS.keys()
 
 
-def test_a_message_tells_both_ways_and_which_extras_the_archive_has() -> None:
+def test_messages_know_which_extras_the_archive_has() -> None:
     assert set(PARTS["office"]) == IN_THE_ARCHIVE
-    for extra in EXTRAS:
-        told = how_to_install(extra)
-        assert f"pip install -c constraints.txt '.[{extra}]'" in told
-        assert ("leaves it out" in told) == (extra not in IN_THE_ARCHIVE)
-        assert ("install.sh without --command-line and a new folder" in told) == (extra in IN_THE_ARCHIVE)
-    assert "'.'; from the archive" in how_to_install() and "--command-line" not in how_to_install()

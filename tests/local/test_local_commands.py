@@ -50,15 +50,6 @@ def asked(local: LocalOffice, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-@pytest.mark.parametrize("command", ["encode", "publish"])
-def test_help_fits_eighty_columns(local: LocalOffice, command: str) -> None:
-    ran = local.office.run("local", command, "--help")
-    assert (ran.code, ran.err, "…" in ran.out) == (0, "", False)
-    assert max(map(len, ran.out.splitlines())) <= 80
-    lines = [line.strip() for line in ran.out.split("╭─")[0].splitlines() if line.strip()][1:]
-    assert all(len(line) > 40 or line.endswith(".") for line in lines)
-
-
 @pytest.mark.slow
 def test_values_become_reports_then_releases_then_answers(local: LocalOffice) -> None:
     ran = encoded(local, "--limit", "5")

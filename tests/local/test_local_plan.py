@@ -216,14 +216,6 @@ def test_check_says_what_a_collection_is(collecting: Collected) -> None:
     assert facts["digest"] == collected(values_per_contributor=2).digest
 
 
-def test_consumers_with_many_alike_intervals_take_two_lines(collecting: Collected) -> None:
-    ran = collecting.local("plan", consumers=[CITY])
-    lines = [line.split() for line in ran.out.splitlines()]
-    assert [line[:2] for line in lines if line[:1] == ["city"]][-1] == ["city", "each"]
-    assert [line[:2] for line in lines if line[:1] == ["at"]] == [["at", "worst"]]
-    assert not any(line[:1] in (["least"], ["median"]) for line in lines)
-
-
 def test_a_refusal_is_one_message(collecting: Collected) -> None:
     for command in ("check", "plan"):
         ran = collecting.local(command, protocol="shp")
@@ -284,11 +276,3 @@ def test_everything_fits_eighty_columns(collecting: Collected, changes: dict[str
         assert (ran.code, ran.err) == (0, "")
         long = [line for line in ran.out.splitlines() if len(line.rstrip()) > 80 and "valid spec" not in line]
         assert long == [], long
-
-
-def test_help_is_whole_and_fits_eighty_columns(collecting: Collected) -> None:
-    for command in ("check", "plan"):
-        ran = collecting.run("local", command, "--help")
-        assert (ran.code, ran.err) == (0, "")
-        assert "…" not in ran.out and max(map(len, ran.out.splitlines())) <= 80
-        assert command in collecting.run("local", "--help").out

@@ -131,8 +131,8 @@ def total_variance(spec: CollectionSpec, encoding: str, contributors: float, sen
 
 
 @pytest.mark.parametrize("sent", ["1", "1/3"])
-@pytest.mark.parametrize("epsilon", ["0.01", "1", "4", "30"])
-@pytest.mark.parametrize("bins", [[1], [2], [3, 4], [3, 5, 7], [40], [60, 89]])
+@pytest.mark.parametrize("epsilon", ["0.01", "4", "30"])
+@pytest.mark.parametrize("bins", [[1], [3, 4], [3, 5, 7], [60, 89]])
 def test_auto_takes_the_encoding_of_least_total_variance(bins: list[int], epsilon: str, sent: str) -> None:
     sampled = {"protocol": "sampled", "participation": sent} if sent != "1" else {}
     readers = [{"name": f"a{size}", "epsilon": epsilon, "bins": size} for size in bins]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 from typing import Any
 
@@ -40,12 +39,6 @@ def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> N
     assert two.total_noise == pytest.approx(math.sqrt(21 * variance))
     assert two.cell_bias == pytest.approx(25 / 21)
     assert two.total_error == pytest.approx(math.hypot(two.total_bias, two.total_noise))
-
-
-def test_the_help_says_which_units_stand_first(office: Office) -> None:
-    """The place of a number is one less than the rows of its units."""
-    shown = " ".join(re.sub("[^ -~]", " ", office.run("forecast", "--help").out).split())
-    assert "place 0 is how many hold 1 row, place 1 how many hold 2" in shown
 
 
 def test_bounds_are_compared_for_shares_too(office: Office) -> None:

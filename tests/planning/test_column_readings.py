@@ -160,11 +160,3 @@ def test_a_draft_always_asks_how_dates_in_text_are_written(office: Office) -> No
     office.write_records({"day": pa.array([], pa.date32()), "n": pa.array([], pa.int64())}, "data/day.parquet")
     drafted = office.run("new", "days", "--from", "data/day.parquet")
     assert "period_format: iso" in Path("days.yaml").read_text() and "day is of type 'date32[day]'" in drafted.out
-
-
-def test_new_says_how_the_columns_of_its_draft_will_be_read(office: Office) -> None:
-    (office.folder / "data/loans.csv").write_text("Kundennummer;Datum;Alter\n", encoding="utf-8")
-    said = office.run("new", "loans", "--from", "data/loans.csv").out
-    assert "Kundennummer is text: perhaps names the unit" in said
-    assert "Datum is text: dates, as `period_format` will say; what does not parse falls into no period" in said
-    assert "Alter is text: categories by `values`, compared letter by letter" in said

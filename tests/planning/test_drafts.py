@@ -89,13 +89,7 @@ def test_a_number_of_days_is_no_period_and_a_code_is_offered_as_an_axis(office: 
     assert "# - {column: admission_type_id, values: TO_DECIDE" in text and "# - {column: patient_nbr" not in text
 
 
-NAMES_A_UNIT = [
-    *("patient_id", "id", "patientId", "PersonID", "personid", "customer_id", "encounter_id", "MRN", "National ID"),
-    *("record_no", "case-number", "uuid", "patient_nbr", "userid"),
-]
-
-
-@pytest.mark.parametrize("column", NAMES_A_UNIT)
+@pytest.mark.parametrize("column", ["id", "patientId", "PersonID", "userid", "MRN", "National ID", "record_no", "uuid"])
 def test_a_column_that_names_units_is_drafted_as_no_axis_and_the_draft_says_why(office: Office, column: str) -> None:
     Path("stays.csv").write_text(f"age,{column},ward\n")
     assert office.run("new", "stays", "--from", "stays.csv").code == 0
@@ -321,10 +315,7 @@ def test_of_a_csv_file_only_the_header_line_is_read(tmp_path: Path) -> None:
     ("header", "delimiter", "quote"),
     [
         ("card,age\n", ",", "rfc"),
-        ("\ufeffcard,age\n", ",", "rfc"),
-        ("card;age\r\n", ";", "rfc"),
         ("\ufeffcard;age\r\n", ";", "rfc"),
-        ('"card","age"\n', ",", "rfc"),
         ('"card, old, new";"age, or none"\n', ";", "rfc"),
         ("card\tage\n", "\t", "rfc"),
         ('"a;b"\n', ";", "rfc"),
@@ -369,14 +360,6 @@ def test_what_names_no_release_is_told_the_command(office: Office, words: list[s
     check_changes_nothing(office, lambda: office.run("new", *words), says or "there is no such file")
 
 
-HEADERS = [
-    "Kundennummer;Datum;Alter;Medienart",
-    "patient_id,age,ward,admitted on",
-    '"card","date","select","count"',
-    "id\tvalue",
-    "person,day,time",
-    "Ward Name,Größe",
-]
 DECISIONS = {
     **{"neighbours": "add_remove", "max_rows_per_unit": "3", "epsilon": "1", "account": "health"},
     **{"period": "week", "period_format": '"%d.%m.%Y"', "format": "iso", "decimal_comma": "true"},
@@ -384,7 +367,7 @@ DECISIONS = {
 }
 
 
-@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("header", ['"card","date","select","count"', "id\tvalue", "Kundennummer;Datum;Alter;Größe"])
 def test_check_accepts_what_comes_out_of_new_once_every_mark_is_replaced(office: Office, header: str) -> None:
     """A mark is replaced where it stands; nothing is added or removed."""
     Path("loans.csv").write_text(f"{header}\n", encoding="utf-8-sig")

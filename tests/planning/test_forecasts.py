@@ -138,12 +138,6 @@ def test_the_theory_of_dpcube_says_how_alike_cells_of_a_box_must_be(office: Offi
     assert "least_squares, theory at epsilon" in ran.json["theory"] and "noise times 1.9" in ran.json["theory"]
 
 
-def test_several_epsilons_may_follow_one_option(office: Office) -> None:
-    office.write_spec()
-    ran = office.run("forecast", "spec.yaml", "--epsilon", "0.1", "1/3", "--mechanism", "geometric", "--json")
-    assert [one["epsilon_exact"] for one in ran.json["expected"]] == ["1/3", "1/10"]
-
-
 def test_public_counts_may_stand_in(office: Office) -> None:
     office.write_spec(axes=[LINE])
     pq.write_table(pa.table({"age": range(64), "count": [1000] * 64}), "public.parquet")
@@ -228,29 +222,6 @@ def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(o
     assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None
 
 
-@pytest.mark.slow
-def test_the_specs_mechanism_and_the_best_three_come_first_and_tables_fit(office: Office) -> None:
-    office.write_spec(mechanism="boost")
-    words = ["forecast", "spec.yaml", "--repeat", "1", "--records", "3000"]
-    few, every = office.run(*words), office.run(*words, "--all")
-    rows = [[line for line in ran.out.splitlines() if " law " in line or " sim " in line] for ran in (few, every)]
-    assert few.code == every.code == 0
-    assert len(rows[0]) == 4 and len(rows[1]) > 3 * 8 and max(map(len, rows[1])) <= 80
-    for words in ("no record was opened and nothing was charged", "root mean squared", "(the spec's)", "all cells"):
-        assert words in every.out
-    aimed = office.run("forecast", "spec.yaml", "--mechanism", "geometric", "--target-error", "10")
-    assert "the least epsilon for a root mean squared error of at most 10 in a cell" in aimed.out
-    assert "Do not serve this release: cnfg, ihp" in every.out and "Do not serve" not in aimed.out
-    assert rows[0][0].startswith("boost") and "--all shows " in few.out and "--all" not in every.out
-    lines = few.out.splitlines()
-    assert len(lines) < 30
-    told = next(place for place, line in enumerate(lines) if line.startswith("With boost at epsilon "))
-    best = [line.split(",")[0] for line in lines if line.startswith("Least error of ")]
-    assert best == ["Least error of cells", "Least error of sums of 2 cells"]
-    table = next(place for place, line in enumerate(lines) if line.startswith("mechanism"))
-    assert told < table and told < lines.index(next(line for line in lines if line.startswith("Least "))) < table
-
-
 def test_what_takes_a_minute_on_a_long_line_is_left_to_all(office: Office) -> None:
     office.write_spec(axes=[{**LINE, "stop": 2001}], mechanism="geometric")
     spec = ReleaseSpec.load("spec.yaml")
@@ -277,15 +248,6 @@ def test_being_nearer_where_hardly_anything_is_to_be_told_is_no_gain_in_rank() -
     ranks = held.ranks(found, [CELL], Fraction(1))
     assert sorted(range(4), key=ranks.__getitem__) == [1, 0, 2, 3]
     assert [held.says_little(one) for one in found] == [False, False, False, True]
-
-
-@pytest.mark.slow
-def test_a_forecast_says_where_no_cell_can_be_told_from_another(office: Office) -> None:
-    office.write_spec(axes=[LINE], mechanism="bayes", epsilon=0.01)
-    words = ["forecast", "spec.yaml", "--mechanism", "bayes", "--mechanism", "geometric", "--repeat", "1"]
-    said = "Of single cells, no mechanism is clearly nearer than a table that holds the same in every cell"
-    assert said in office.run(*words, "--records", "100").out
-    assert said not in office.run(*words, "--records", "10000000").out
 
 
 @pytest.mark.parametrize(
@@ -427,8 +389,6 @@ def _steep(wanted: int, epsilon: Fraction) -> float:
 
 def test_a_target_that_is_never_reached_is_said(office: Office) -> None:
     office.write_spec()
-    ran = office.run("forecast", "spec.yaml", *QUICK, "--target-error", "1e-30")
-    assert "none up to 50" in ran.out
     ran = office.run("forecast", "spec.yaml", *QUICK, "--target-error", "1e-30", "--json")
     assert ran.json["needed"] == [{"mechanism": "geometric", "basis": "law", "epsilon": {"any": None}}]
 
@@ -505,13 +465,3 @@ def test_a_mechanism_is_recommended_for_each_workload_that_is_named(office: Offi
     assert said in " ".join(ran.out.split()) or not any(one["alike"] for one in best.values())
     ran = office.run("forecast", "spec.yaml", "--workload", "circles")
     assert (ran.code, ran.err.splitlines()[0][:27]) == (1, "error: workload 'circles': ")
-
-
-def test_a_legend_explains_only_what_its_tables_show(office: Office) -> None:
-    office.opened().write_spec()
-    law = office.run("forecast", "spec.yaml", "--mechanism", "geometric").out
-    simulated = office.run("forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1").out
-    assert "law: exact" in law and "law: exact" not in simulated
-    assert "- if there is none" not in law and "if there is none" not in simulated
-    without = office.run("forecast", "spec.yaml", "--mechanism", "dawa", "--repeat", "1").out
-    assert "of a cell; - if there is none." in without

@@ -229,18 +229,6 @@ def test_who_counts_persons_by_household_is_warned_before_and_by_check(office: O
     assert warning.startswith("family_type: ") and "one card more or less changes it" in warning
 
 
-def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
-    _, questions = asked(ANSWERS)
-    for question in questions:
-        said = " ".join(question.because)
-        assert any(word in said for word in ("Rule of thumb: ", "code book", "What it means: ")), question.asks
-    assert "10: ± 63" in " ".join(questions[9].because)
-    assert "0.5: a cell is told within ± 19; odds that a unit is in the source change at most 1.65 times" in " ".join(
-        questions[11].because
-    )
-    assert questions[7].remarks == ("Cells: 66 = age (22) × kind (3), each published, also where it is empty.",)
-
-
 @pytest.mark.parametrize(
     ("place", "answer", "says"),
     [
@@ -254,29 +242,22 @@ def test_each_question_says_why_and_gives_a_rule_of_thumb_or_a_form() -> None:
         (4, "ward", "ward is no column of the list"),
         (5, "0 100 7", "width: 7 does not divide"),
         (5, "5 0 1", "stop: 0 must lie above start 5"),
-        (5, "0 nan 5", "stop: "),
         (5, "young", "names one value"),
         (5, "0 40 18 65", "sort the edges"),
-        (3, "", "needs an answer"),
         (3, "TT.MM.JJJJ", "did you mean %d.%m.%Y?"),
-        (3, "dd.mm.yyyy", "did you mean %d.%m.%Y?"),
         (3, "14.09.2026", "did you mean %d.%m.%Y?"),
         (3, "1/2/2026", "did you mean %d/%m/%Y or %m/%d/%Y?"),
-        (3, "09/14/2026", "did you mean %m/%d/%Y?"),
         (3, "yyyy-mm-dd", "did you mean iso?"),
         (5, "0-9=0, 10-19=x", "bands"),
         (6, "Novel, Novel", "values[1]: 'Novel' repeats values[0]"),
         (6, "Novel, other", "holds 'other'"),
-        (6, "2026-01-01 2027-01-02 month", "stop: "),
         (7, "ward", "ward is no axis of the list; give its number or its name: 3 age   4 kind"),
-        (7, "1", "'1' is no axis of the list; give its number"),
         (8, "everybody", "is one of cells, ranges, boxes"),
         (9, "0", "max_rows_per_unit: "),
         (9, "many", "is a whole number from 1"),
         (9, "9" * 5000, "is a whole number from 1"),
         (10, "My Library", "account: 'My Library' is not a plain name"),
         (11, "0", "epsilon must lie between"),
-        (11, "a lot", "epsilon"),
     ],
 )
 def test_a_wrong_answer_is_told_at_once_and_asked_again(place: int, answer: str, says: str) -> None:

@@ -16,11 +16,8 @@ from dphist_pipeline.planning.serving import Serves, mechanism_for
         ("boxes", None, "multiscale:levels=overlapping"),
         ("boxes", 3, "multiscale:levels=overlapping"),
         ("ranges", 2, "multiscale:levels=overlapping"),
-        ("prefixes", 2, "multiscale:levels=overlapping"),
-        ("ranges", None, "multiscale"),
         ("ranges", 1, "multiscale"),
         ("boxes", 1, "multiscale"),
-        ("prefixes", 1, "multiscale:workload=prefixes"),
         ("prefixes", None, "multiscale:workload=prefixes"),
     ],
 )

@@ -59,64 +59,15 @@ def test_a_card_can_be_read_without_eyes_and_without_a_mouse(axes: list[dict[str
 def test_it_says_what_was_counted_for_whom_and_at_what_price() -> None:
     text = Read(card([AGE, WARD], title="Visits by age and ward")).text
     assert text.startswith("Visits by age and ward, 2026-03-02: release card") and "\ufffd" not in text
-    for said in (
-        "2026-03-02 to 2026-03-08",
-        "15 = 5 × 3",
-        "2 bins with ends at 0, 18, 65; the lower end belongs to a bin",
-        "one cell for all values below; one cell for all values above",
-        "at most 3 rows of this period are counted",
-        "Sensitivity Δ 3",
-        "with ε = 0.5",
-        "at most 1.65 times as large",
-        "no less than 37 % and no more than 63 %",
-        "Calibrating noise to sensitivity",
-        "This limit is one of published counts. Limits of true counts are others, and mostly higher",
-        "ab" * 32,
-        "5" * 64,
-        "7" * 64,
-    ):
+    promised = ("at most 3 rows of this period are counted", "Sensitivity Δ 3", "with ε = 0.5", "at most 1.65 times")
+    for said in (*promised, "no less than 37 % and no more than 63 %", "ab" * 32, "5" * 64, "7" * 64):
         assert said in text
-
-
-def test_its_first_screen_has_three_figures_three_sentences_and_one_picture() -> None:
-    page = card([AGE, WARD])
-    first = page[page.index('<div class="first">') : page.index("<nav")]
-    assert (first.count("<dt>"), first.count("<p>"), first.count("<figure>")) == (3, 3, 1)
-    text = Read(first).text
-    for said in (
-        "Rows counted",
-        "±",
-        "by age and ward , in 15 cells",
-        "at most 18",
-        "19 times out of 20",
-        "not counted",
-    ):
-        assert said in text, text
-    assert page.count("<figure>") == 3
-
-
-def tiles(page: str) -> str:
-    """The words of the figures at the top of a card."""
-    found = re.search(r'<dl class="key">(.*?)</dl>', page, re.DOTALL)
-    assert found is not None
-    return Read(found[1]).text.replace(" ,", ",")
-
-
-@pytest.mark.slow
-def test_its_tiles_say_what_an_error_and_what_a_row_is() -> None:
-    told = tiles(card([AGE, WARD]))
-    assert "Rows counted, at most 3 of each patient" in told
-    assert re.search(r"± \d+ \(95 %\)", told) and "Error of a cell, 95 % ± 18" in told
-    smooth = tiles(card([AGE, WARD], made([AGE, WARD], off=40.0)))
-    assert re.search(r"\(95 %(: [−0-9]+ to [−0-9]+)?\)", smooth)
-    assert "at most" not in tiles(card([AGE], privacy_unit="row", max_rows_per_unit=1))
-    assert "95 %" not in tiles(card([AGE, WARD], without_bars([AGE, WARD]), unbiased_noise_scale=None))
 
 
 def test_words_of_the_spec_stand_for_rows_and_for_the_unit() -> None:
     page = card([AGE, WARD], counted="admissions", unit_label="per<b>son")
     text = Read(page).text
-    assert "Admissions counted, at most 3 of each per<b>son" in tiles(page) and "per<b>son" not in page
+    assert "Admissions counted, at most 3 of each per<b>son" in text.replace(" ,", ",") and "per<b>son" not in page
     assert (
         re.search(r"\d admissions \(at most 3 of each per<b>son ?\) in", text)
         and "one patient" not in text
@@ -130,37 +81,19 @@ def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means
     assert said and Read(page[: page.index("<nav")]).text.count(said) == 1
     text = Read(page).text
     assert all(RELIABILITY.legend[word] in text for word in ("good", "fair", "poor"))
-    bars = page[page.index("<nav") :]
-    assert re.search(r'<td class="n">(poor|fair|good)</td>', bars)
-    # No line breaks between the ends of an interval.
-    assert re.search(r"\([−0-9]+\u00a0to\u00a0[−0-9]+\),\u00a0poor", bars) and not re.search(
-        r"\([−0-9]+ to [−0-9]+\)", bars
-    )
-
-
-def test_days_levels_and_labels_are_told_as_such() -> None:
-    text = Read(card([DAY, COUNTY])).text
-    assert "4 ranges of days, from 2026-01-05 up to, but without, 2026-02-02" in text
-    assert "01 ( Autauga ), 02 ( Kodiak ); each lies in one of 2 groups of state" in text.replace("  ", " ")
-    assert "rows with any other value, or none, are not counted" in text
-    assert "2026-01-12 to 2026-01-18" in text
 
 
 @pytest.mark.parametrize(
     "changes, said",
     [
         ({"privacy_unit": "row", "max_rows_per_unit": 1}, "every row is taken for another person"),
-        ({"neighbours": "substitute"}, "Had any one “ patient ” held other rows instead"),
-        ({"period": "all", "period_start": None, "period_end": None}, "no period: all records"),
-        ({"reason": "a late file", "revision": 2}, "revision 2 ( a late file )"),
+        ({"neighbours": "substitute"}, "Had any one patient held other rows instead"),
         ({"approved": {"by": "Ada", "at": "2026-03-18T00:00:00Z", "entry": 3}}, "Approved by Ada"),
     ],
-    ids=["rows", "substitute", "no period", "revision", "approved"],
+    ids=["rows", "substitute", "approved"],
 )
 def test_it_follows_the_facts(changes: dict[str, Any], said: str) -> None:
-    text = Read(card([AGE], **changes)).text.replace(" ,", ",")
-    wanted = said.replace("“ patient ”", "patient")
-    assert wanted in text, text
+    assert said in Read(card([AGE], **changes)).text
 
 
 def test_without_noisy_cells_no_interval_is_claimed() -> None:
@@ -187,28 +120,6 @@ def test_ways_without_a_part_in_the_estimate_are_one_sentence() -> None:
     ways = [Finding("used", "about", 1.0, 1.0), *(Finding(f"idle{one}", "about", 0.001, 9.0) for one in range(3))]
     told = Read(card([AGE], replace(made([AGE]), findings=tuple(ways)))).text
     assert "idle" not in told and "3 other ways had less than 1 % of the estimate" in told
-
-
-def test_no_day_breaks_across_lines() -> None:
-    page = card([AGE])
-    assert '<span class="one">2026-03-02</span> to <span class="one">2026-03-08</span>, revision' in page
-
-
-def test_no_interval_no_percent_and_no_error_breaks_across_lines() -> None:
-    page = card([AGE, WARD], noisy([AGE, WARD], np.full((5, 3), 11_853.0), Fraction(60)))
-    assert re.search(r"11,853 \(11,[0-9]+\u00a0to\u00a012,[0-9]+\)", page)
-    total = re.search(r'<span class="one">([^<]*)</span> \(95&nbsp;%\)', page)
-    assert total is not None and total[1].startswith("177,795\u00a0±\u00a0")
-    words = re.sub('aria-label="[^"]*"', "", page[page.index("<body") :])
-    assert not re.search(r"\d %", words) and "± " not in words.replace("± records", "")
-
-
-def test_long_ends_of_bins_and_scales_have_commas() -> None:
-    income = {"column": "income", "edges": [0, 10_000, 250_000, 1_000_000]}
-    charges = [{"step": "counts", "epsilon": "1/2", "noise_scale": "2000"}]
-    text = Read(card([income], charges=charges)).text
-    assert "ends at 0, 10,000, 250,000, 1,000,000" in text and "counts 0.5 2,000" in text
-    assert "ends at 1990, 2000, 2010" in Read(card([{"column": "born", "edges": [1990, 2000, 2010]}])).text
 
 
 def test_the_errors_are_those_of_the_law_of_the_noise() -> None:
@@ -239,13 +150,6 @@ def test_every_name_is_shown_and_none_is_markup() -> None:
     assert len(read.named("style")) == len(read.named("title")) == 1
     assert read.text.count(SHOWN_HOSTILE) >= 5
     assert not {"\u202e", "\u202c", "\x07"} & set(page)
-
-
-def test_a_long_row_of_strange_categories_stays_apart_from_the_page() -> None:
-    names = ["<=50K", "a & b", "]]>", "O'Brien", "漢" * 90, "x" * 200, "עברית", "e\u0301" * 50]
-    read = Read(card([{"column": "class", "values": names}]))
-    assert {"<=50K", "a & b", "]]>", "O'Brien", "x" * 200} <= set(read.words)
-    assert read.open == []
 
 
 def test_equal_values_and_facts_give_equal_bytes_whatever_the_day(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,20 +61,10 @@ def test_it_is_a_page_like_every_card(release: Release, changes: dict[str, Any])
     page = release(**changes).card()
     assert_fetches_and_runs_nothing(page)
     assert_can_be_read_without_eyes_and_mouse(page)
-    assert "\ufffd" not in page
+    assert not re.search(r"\ufffd|\b(None|nan|noisy|add_remove|[Ss]ensitivity)\b", page)  # of a curator's cards alone
     central = Read(card([AGE]))
     links = [[link["href"].partition("#period-")[0] for link in one.named("a")] for one in (Read(page), central)]
     assert links[0] == links[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("changes", WAYS.values(), ids=WAYS)
-def test_it_has_nothing_that_only_a_curator_with_records_has(release: Release, changes: dict[str, Any]) -> None:
-    text = release(**changes).text()
-    for odd in ("ensitivity", "add_remove", "substitute", "step by step", "scale of the noise", "noisy", "bounded"):
-        assert odd not in text
-    for odd in ("None", "nan", "each row", "rows of", "mechanism", "discrete Laplace"):
-        assert odd not in text
 
 
 def test_it_says_that_nobody_saw_a_value(release: Release) -> None:
@@ -182,53 +172,6 @@ def test_errors_are_those_of_all_ranges_worked_out_one_by_one(release: Release, 
     assert (
         f"± {shown_number(one.min())} to {shown_number(one.max())}"
         in made_here.text().partition("What was counted Release")[0]
-    )
-
-
-def test_it_says_how_sure_the_intervals_are(release: Release) -> None:
-    said = section(release().card(), "error")
-    assert "with a probability of at least 95 %" in said and "calibrated, not proven" in said
-    assert "chosen before looking" in said and "if contributors reported as they were asked" in said
-
-
-def test_it_says_what_not_to_conclude(release: Release) -> None:
-    said = section(release().card(), "conclude")
-    for wanted in (
-        "People can report what they like, and can send many reports",
-        "Nothing here detects that",
-        "Not the values of people who did not answer.",
-        "Not that a negative estimate is a mistake.",
-        "Not what was found by looking.",
-        "Not that another consumer’s histogram confirms this one.",
-    ):
-        assert wanted in said
-    assert "confirms this one" not in section(release(collection="lone", **ALONE).card(), "conclude")
-
-
-@pytest.mark.slow
-def test_the_projection_is_spoken_of_where_there_is_one(release: Release) -> None:
-    moved = release(nonnegative=True).card()
-    assert "Not that an estimate of 0 is an empty interval." in section(moved, "conclude")
-    assert "a negative estimate is a mistake" not in section(moved, "conclude")
-    assert "none is below 0" in section(moved, "error") and "none below 0" in section(moved, "made")
-    plain = release(collection="plain").card()
-    assert "nothing: not rounded, not smoothed, not cut off at 0" in section(plain, "made")
-
-
-@pytest.mark.parametrize(
-    "way, said",
-    [
-        ("shp", "shp: single histogram publication"),
-        ("chp", "chp: composited histogram publication"),
-        ("split_budget", "split_budget: each consumer’s intervals are asked for by themselves"),
-        ("sampled", "sampled: as chp, but each report is sent with a declared probability only"),
-    ],
-)
-def test_it_names_the_paper_and_the_protocol(release: Release, way: str, said: str) -> None:
-    made_here = section(release(**WAYS[way]).card(), "made").replace(" :", ":")
-    assert said in made_here
-    assert (
-        "Zheng, Yan, Duan, Tang, Tian. Histogram publication over numerical values" in made_here and "2021" in made_here
     )
 
 

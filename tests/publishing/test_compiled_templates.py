@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 from dphist_pipeline import compiled_templates as cache
 from dphist_pipeline.compiled_templates import compiled_templates
-from dphist_pipeline.publishing import pages
 
 
 def test_compiled_templates_lie_beside_compiled_modules_of_this_python(tmp_path: Path, monkeypatch) -> None:
@@ -28,10 +26,3 @@ def test_a_folder_that_cannot_be_written_to_keeps_nothing(tmp_path: Path, monkey
 def test_who_keeps_no_compiled_modules_keeps_no_templates(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert compiled_templates(tmp_path) is None
-
-
-def test_no_template_joins_two_sentences() -> None:
-    """The environment drops the end of a line after a tag: what follows an `endtrans` there has no space before it."""
-    joins = re.compile(r"\{% endtrans %\}\n(?=\{% trans|\{\{ |[A-Za-z(])")
-    templates = list(Path(pages.__file__).parent.rglob("*.html.j2"))
-    assert templates and not [file.name for file in templates if joins.search(file.read_text(encoding="utf-8"))]

@@ -60,12 +60,6 @@ def test_the_card_of_a_family_tells_the_sensitivity_of_each_table(office: Office
     assert "changes all counts together" not in text
 
 
-def test_a_family_names_its_unit_and_no_noisy_counts(office: Office) -> None:
-    text = Read(card_of(office, [["age", "sex"], ["sex"]])).text
-    assert "any one person" not in text and "is in the records: no result" in text
-    assert "interval of each is the number ±" in text and "its noisy count ±" not in text
-
-
 def test_each_of_many_tables_has_a_page_which_the_audit_seals(office: Office) -> None:
     tables = [["age", "sex"], ["state", "ward"], ["sex"], ["ward"], ["age"], ["state"], ["county"]]
     card = card_of(office, tables)

@@ -15,8 +15,7 @@ import by_hand
 import numpy as np
 import pytest
 from carded import FACTS, VOID, card, made, without_bars
-from collected_texts import PLURALS, TEMPLATES, collected, path_of, written
-from jinja2 import nodes
+from collected_texts import PLURALS, collected, path_of
 from test_ledger_page import report
 
 from dphist_pipeline.about_publisher import About
@@ -41,7 +40,6 @@ from dphist_pipeline.publishing.pages import ledger_page, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.published_files import PublishedFolder, digest_of, read_audit
-from dphist_pipeline.publishing.rendering import _environment
 from dphist_pipeline.spec.axes import domain_of
 
 OTHERS = sorted(PLURALS)
@@ -50,7 +48,6 @@ WARD: dict[str, Any] = {"column": "ward", "values": ["surgery", "medicine"], "ot
 DAY: dict[str, Any] = {"column": "day", "calendar": "week", "start": "2026-01-05", "stop": "2026-02-02", "other": True}
 PLACE = re.compile(r"%\((\w+)\)s")
 TAG = re.compile(r"<[^>]+>")
-SENTENCE = re.compile(r"[a-z]{2,} [a-zA-Z]{2,}|^(?! to $| wide$) [a-z]{2,}|^(?!Bars$|Parquet$)[A-Z][a-z]{2,}")
 WORD = re.compile(r"[^\W\d_]{2,}")
 # Words of the data and the names in it; all else that a reader sees is a text of ours.
 DATA = {
@@ -69,16 +66,6 @@ DATA = {
 }
 
 
-@pytest.mark.slow
-def test_the_files_of_languages_hold_all_texts_and_no_others() -> None:
-    for code in OTHERS:
-        known = read_texts(path_of(code))
-        assert path_of(code).read_text(encoding="utf-8") == written(code, known), (
-            "run tests/publishing/collected_texts.py"
-        )
-        assert [forms for context, forms in collected() if (context, forms[0]) not in known] == []
-
-
 def test_a_translation_has_the_values_and_elements_of_its_text() -> None:
     for code in OTHERS:
         known = read_texts(path_of(code))
@@ -90,34 +77,6 @@ def test_a_translation_has_the_values_and_elements_of_its_text() -> None:
                 assert TAG.findall(one) == TAG.findall(forms[0]), one
                 if "%(" in one or "%%" in forms[0]:
                     assert "%" not in PLACE.sub("", one).replace("%%", ""), one
-
-
-def test_templates_hold_no_text_of_their_own() -> None:
-    for path in sorted(TEMPLATES.glob("*.html.j2")):
-        tree = _environment().parse(path.read_text(encoding="utf-8"))
-        source = "\N{NULL}".join(data.data for data in tree.find_all(nodes.TemplateData))
-        labels = re.findall(r'aria-label="([^"\N{NULL}]*)', source)
-        source = " ".join([*labels, re.sub(r"<[^>]*>", " ", _without_code(source))])
-        assert WORD.findall(html.unescape(source)) == [], path.name
-        assert [text for text in _values(tree) if SENTENCE.search(text)] == [], path.name
-
-
-def _values(tree: nodes.Template) -> list[str]:
-    """The texts in expressions of a template, but for those of the files and the reference of a paper."""
-    functions = [call for call in tree.find_all(nodes.Call) if isinstance(call.node, nodes.Name)]
-    ours = {id(text) for call in functions if call.node.name.endswith("gettext") for text in call.find_all(nodes.Const)}
-    ours |= {id(pair.key) for pair in tree.find_all(nodes.Pair)}
-    found = (text for text in tree.find_all(nodes.Const) if id(text) not in ours)
-    return [text.value for text in found if isinstance(text.value, str) and "Histogram publication" not in text.value]
-
-
-def _without_code(source: str) -> str:
-    """A template without style sheets, SQL and formulas."""
-    for _ in range(2):  # rules of a style sheet, then those around them
-        source = re.sub(r"[^{}\n]*\{[^{}]*\}", " ", source)
-    for begins, ends in (("<style>", "</style>"), ("<pre", "</pre>"), ("<code>", "</code>"), ("<!", ">")):
-        source = re.sub(f"{begins}.*?{ends}", " ", source, flags=re.DOTALL)
-    return source
 
 
 class Words(HTMLParser):
@@ -369,24 +328,3 @@ def test_a_broken_file_of_translations_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no line of a file of translations: nonsense"):
         read_texts(path)
     assert {made.code for made in LANGUAGES.values()} == {"en", *OTHERS}
-
-
-def test_french_pages_of_releases_have_a_blank_before_each_colon_and_semicolon(tmp_path: Path) -> None:
-    public = tmp_path / "public"
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "about.json").write_text('{"language": "fr"}', encoding="utf-8")
-    for week, revision, facts in (
-        ("2026-03-02", 1, {}),
-        ("2026-03-02", 2, {"reason": "livraison"}),
-        ("2026-03-09", 1, {}),
-    ):
-        made = by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "weekly", week, revision, **facts).path
-    PublishedFolder(made).mark_withdrawn(
-        {"reason": "erreur", "at": "2026-03-20T00:00:00Z", "entry": 1}, tmp_path / "scratch"
-    )
-    write_index(public, tmp_path / "scratch")
-    for file in (public / "index.html", public / "weekly" / "index.html"):
-        page = re.sub(r"(?s)<(script|style|code|pre)\b.*?</\1>", "", file.read_text(encoding="utf-8"))
-        text = TAG.sub("", page)
-        assert re.search("révision|retirée", text) and re.search("\u202f[:;]", text)
-        assert not re.findall(r".{0,20}\w[:;](?: |$).{0,10}", text), file

@@ -110,13 +110,6 @@ def test_a_part_of_a_release_of_the_local_model_is_drawn(office: Office) -> None
     assert "85 to under 90" in page and "95 to 100" in page and "80 to under 85" not in page
 
 
-def test_a_release_of_the_local_model_makes_a_png(office: Office) -> None:
-    made(office.store)
-    ran = office.run("plot", "ages_city", "--output", "out.png", "--store", office.store)
-    assert ran.code == 0, ran.err
-    assert (office.folder / "out.png").read_bytes().startswith(b"\x89PNG")
-
-
 def of_an_older_version(folder: Path) -> None:
     """Takes the pages out of a publication, as if a version that knew none had made it."""
     audit = json.loads((folder / "audit.json").read_bytes())

@@ -39,7 +39,7 @@ RULES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [0.4, 1.0, 2.9, 10.0, 50.0])
+@pytest.mark.parametrize("scale", [0.4, 2.9, 50.0])
 @pytest.mark.parametrize("rule", RULES)
 def test_the_estimated_covariance_of_rule_and_noise_has_no_bias(rule, scale):
     draws, probes = np.random.default_rng(7), Probes.of(scale)

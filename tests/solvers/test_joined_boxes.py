@@ -112,7 +112,7 @@ SETS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.1, 5.0])
 @pytest.mark.parametrize("name", SETS)
 def test_auto_is_never_far_above_the_better_of_both(name, epsilon):
     """Mean error over 20 draws of the noise of the cells, each with 10 of the boxes; 1.35 leaves room for these."""

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 import dagster as dg
@@ -49,6 +50,13 @@ def from_folder(attributes: Mapping[str, Any]) -> Iterator[tuple[HistogramReleas
         with sandbox.load_component_and_build_defs(folder) as (component, definitions):
             assert isinstance(component, HistogramRelease)
             yield component, definitions
+
+
+def people_in(rows: Mapping[str, int]) -> dict[str, list[Any]]:
+    """So many people in each week, all in one cell."""
+    days = [date.fromisoformat(week) for week, count in rows.items() for _ in range(count)]
+    who = [f"p{number}" for number in range(len(days))]
+    return {"patient": who, "age": [30.0] * len(days), "ward": ["surgery"] * len(days), "admitted_on": days}
 
 
 def outside(office: Office) -> dict[str, Any]:

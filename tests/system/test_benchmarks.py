@@ -131,31 +131,6 @@ def test_the_benchmark_of_accuracy_goes_on_where_it_was_and_compares_with_the_be
     assert "<svg" in target.with_suffix(".svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
-def test_the_list_of_the_papers_has_a_line_for_every_table_figure_and_theorem():
-    script = PROJECT / "benchmarks" / "papers" / "reproduce.py"
-    done = subprocess.run([sys.executable, script, "--list"], capture_output=True, text=True, check=True)
-    papers = [part.splitlines() for part in done.stdout.strip().split("\n\n")]
-    named = {head.partition(" (")[0]: " ".join(line[2:15].strip() for line in lines) for head, *lines in papers}
-    numbered = {
-        "SReB_GCA": {"Table": (1, 2), "Figure": (1, 6), "Theorem": (1, 7)},
-        "CNFG": {"Table": (1, 2), "Figure": (1, 1), "Theorem": (1, 1)},
-        "DPHR": {"Table": (1, 4), "Figure": (1, 3), "Theorem": (1, 5)},
-        "DPCube": {"Figure": (1, 18)},
-        "LDP histograms": {"Table": (1, 1), "Figure": (1, 7), "Theorem": (2, 9)},
-    }
-    assert set(named) == set(numbered)
-    for paper, kinds in numbered.items():
-        for kind, (first, last) in kinds.items():
-            missing = [number for number in range(first, last + 1) if f"{kind} {number}" not in named[paper]]
-            assert missing == []
-    theorems = [f"Theorem {part}.{number}" for part, last in ((3, 3), (4, 6)) for number in range(1, last + 1)]
-    assert all(name in named["DPCube"] for name in theorems)
-    statuses = {line[15:31].strip() for _, *lines in papers for line in lines}
-    assert statuses <= {"reproduced", "held", "held in part", "not held", "not reproduced", "cannot be judged"}
-    assert all(line[31:].strip() for _, *lines in papers for line in lines)  # and says why
-
-
 @pytest.mark.soak
 def test_the_benchmark_of_ranges_runs_and_keeps_what_it_has(tmp_path, monkeypatch):
     for name, rows in {"line": [(0, 9), (63, 4)], "again": [(31, 7)]}.items():

@@ -270,15 +270,6 @@ def test_a_pip_that_was_not_packed_runs_nothing(unpacked: Path) -> None:
     assert not (unpacked.parent / "program").exists()
 
 
-@pytest.mark.slow
-def test_the_scripts_are_plain_shell() -> None:
-    program = shutil.which("shellcheck")
-    if program is None:
-        missing("shellcheck", "ShellCheck is not installed")
-    done = subprocess.run([program, "--shell=sh", *FILES.glob("*.sh")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
 PACKED_AT = 1_750_000_000
 
 

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from canary import fails
 from office import FILES, Office
 
 from dphist_pipeline.confidential import cube, noise
@@ -149,13 +150,6 @@ def test_a_csv_whose_rows_do_not_parse_leaks_nothing(watched: Watched) -> None:
     (watched.office.folder / "data" / "admissions.csv").write_text(canary.csv())
     watched.office.write_spec(**canary.CHANGES, source="data/admissions.csv")
     assert watched.leaks(code=0) == []
-
-
-def fails(error: Exception) -> Callable[..., Any]:
-    def instead(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return instead
 
 
 SECRET = f"{canary.UNDECLARED} {canary.NUMBER} {canary.TOTAL}"

@@ -18,6 +18,7 @@ import canary
 import dagster as dg
 import numpy as np
 import pytest
+from canary import fails
 from office import Office
 from system.orchestrated import charges, events, key, said
 
@@ -82,13 +83,6 @@ def counting_fails(office: Office, patch: Patch) -> None:
 
 def mechanism_fails(office: Office, patch: Patch) -> None:
     patch.setattr(Geometric, "release", fails(RuntimeError(SECRET)))
-
-
-def fails(error: Exception) -> Callable[..., Any]:
-    def instead(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return instead
 
 
 def test_failures_success_and_replay_leak_nothing_and_nothing_is_tried_again(

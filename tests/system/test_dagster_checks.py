@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import date
 from typing import Any
 
 import dagster as dg
@@ -13,7 +11,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.event_api import PartitionKeyFilter
 from dagster._core.loader import LoadingContextForTest
 from office import Office
-from system.orchestrated import charges, defined, events, key, said
+from system.orchestrated import charges, defined, events, key, people_in, said
 
 pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="checks and their records")]
 
@@ -29,26 +27,9 @@ TOTAL = AssetCheckKey(key("published"), "total_like_last_period")
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-def records(rows: dict[str, int]) -> dict[str, list[Any]]:
-    """So many people in each week, all in one cell."""
-    days = [date.fromisoformat(week) for week, count in rows.items() for _ in range(count)]
-    return {
-        "patient": [f"p{number}" for number in range(len(days))],
-        "age": [30.0] * len(days),
-        "ward": ["surgery"] * len(days),
-        "admitted_on": days,
-    }
-
-
-@pytest.fixture
 def with_a_bad_week(office: Office) -> dg.Definitions:
     """A weekly release; the third of four weeks has a twentieth of its rows."""
-    office.opened().write_records(records({WEEKS[0]: 2000, WEEKS[1]: 2000, WEEKS[2]: 100, WEEKS[3]: 110}))
+    office.opened().write_records(people_in({WEEKS[0]: 2000, WEEKS[1]: 2000, WEEKS[2]: 100, WEEKS[3]: 110}))
     return defined(office, **WEEKLY)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -73,12 +72,6 @@ def test_partitions_end_with_the_last_period_of_a_release(office: Office, delay:
     for now in (FIRST + timedelta(hours=passed) for passed in range(0, 80 * 24, 13)):
         offered = going_on.get_partition_keys(current_time=now)
         assert ending.get_partition_keys(current_time=now) == [week for week in offered if week <= "2026-02-23"], now
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 class Daemon:

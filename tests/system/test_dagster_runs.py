@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pytest
+from canary import fails
 from office import OPEN_HEALTH, RECORDS, Office
 from system.orchestrated import charges, defined, events, key, leftovers, materialized, public_files, said, shown
 
@@ -305,13 +306,6 @@ def test_after_a_failed_check_the_same_draw_is_published(
     released(office, instance)
     # One entry more, which records what was published.
     assert office.entries()[: len(before)] == before and charges(office) == 1
-
-
-def fails(error: Exception) -> Callable[..., Any]:
-    def instead(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return instead
 
 
 @pytest.mark.parametrize(

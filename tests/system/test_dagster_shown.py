@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,7 @@ import duckdb
 import pytest
 from answering.answering_scenario import published_once
 from office import Office
-from system.orchestrated import defined, events, key, said, shown
+from system.orchestrated import defined, events, key, people_in, said, shown
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
 from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
@@ -42,17 +41,6 @@ WEEKLY = {
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.DagsterInstance.ephemeral() as made:
         yield made
-
-
-def many(rows: dict[str, int]) -> dict[str, list[Any]]:
-    """So many people in each week, all in one cell."""
-    days = [date.fromisoformat(week) for week, count in rows.items() for _ in range(count)]
-    return {
-        "patient": [f"p{number}" for number in range(len(days))],
-        "age": [30.0] * len(days),
-        "ward": ["surgery"] * len(days),
-        "admitted_on": days,
-    }
 
 
 def ran(definitions: dg.Definitions, instance: dg.DagsterInstance, week: str | None) -> dg.ExecuteInProcessResult:
@@ -120,7 +108,7 @@ def test_a_text_column_as_period_is_refused_where_its_format_is_not_said(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
     office.opened()
-    records = many({WEEKS[0]: 20})
+    records = people_in({WEEKS[0]: 20})
     office.write_records({**records, "admitted_on": [day.isoformat() for day in records["admitted_on"]]})
     unsaid = defined(office, **{**WEEKLY, "period_format": None}).resolve_job_def("wards_job")
     refused = unsaid.execute_in_process(instance=instance, partition_key=WEEKS[0], raise_on_error=False)
@@ -132,7 +120,7 @@ def test_a_first_run_warns_of_what_changed_in_the_spec_since_it_was_signed(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
     """Before the charge, as `dphist release` does; a second week has been charged for the same spec."""
-    office.opened().write_records(many({WEEKS[0]: 20, WEEKS[1]: 20}))
+    office.opened().write_records(people_in({WEEKS[0]: 20, WEEKS[1]: 20}))
     source = office.folder / "data" / "others.parquet"
     shutil.copy(office.folder / "data" / "admissions.parquet", source)
     office.write_attributes_alone(**WEEKLY, source=str(source))  # something to sign, for the spec is allowed already
@@ -152,7 +140,7 @@ def test_a_first_run_warns_of_what_changed_in_the_spec_since_it_was_signed(
 
 def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
-    office.write_records(many({WEEKS[0]: 1000, WEEKS[1]: 1100, WEEKS[3]: 150}))
+    office.write_records(people_in({WEEKS[0]: 1000, WEEKS[1]: 1100, WEEKS[3]: 150}))
     definitions = defined(office, **WEEKLY)
     first = checks(ran(definitions, instance, WEEKS[0]))
     assert all(passed for passed, _, _ in first.values()) and set(first) == {
@@ -197,7 +185,7 @@ def test_cells_that_noise_alone_makes_fail_their_check(monkeypatch: pytest.Monke
 
 def test_a_week_that_nobody_released_is_named(office: Office, instance: dg.DagsterInstance) -> None:
     office.opened()
-    office.write_records(many(dict.fromkeys(WEEKS, 100)))
+    office.write_records(people_in(dict.fromkeys(WEEKS, 100)))
     definitions = defined(office, **WEEKLY)
     ran(definitions, instance, WEEKS[0])
     assert office.run("withdraw", "wards", WEEKS[0], "--reason", "wrong").code == 0  # and so it is not missing
@@ -228,7 +216,7 @@ def test_a_publication_is_shown_by_the_ledger_of_its_resource(
 ) -> None:
     """The warning about text dates opens the source, which only the ledger that the release was charged to allows."""
     office.opened()
-    records = many({WEEKS[0]: 20})
+    records = people_in({WEEKS[0]: 20})
     office.write_records({**records, "admitted_on": [day.isoformat() for day in records["admitted_on"]]})
     definitions = defined(office, **WEEKLY, store_resource="office")
     ledger = shutil.move(office.store / "ledger.sqlite", tmp_path / "elsewhere.sqlite")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -25,12 +24,6 @@ WEEKLY = {
     "first_period": "2026-01-05",
     "deps": ["raw/visits"],
 }
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def project(office: Office, partitions: dg.PartitionsDefinition | None, **changes: Any) -> dg.Definitions:

@@ -7,7 +7,7 @@ cannot be seen in published numbers is named as undetectable in the threat model
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -141,7 +141,6 @@ OUTAGES = {
     "an old file again": Outage(text(rows(WEEKS[2])), "are all records there?"),
     "an old file with new days": Outage(text(OLD_WITH_NEW_DAYS), named="an old file with new days"),
 }
-DETECTED = {name for name, outage in OUTAGES.items() if outage.says}
 
 
 @pytest.fixture(scope="module")
@@ -169,12 +168,6 @@ def plant(office: Office, file: str | bytes | None, week: str = THIS) -> None:
 
 def spent(office: Office) -> str:
     return str(office.run("ledger", "show", "health", "--json").json[0]["spent"])
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 def run_in_dagster(

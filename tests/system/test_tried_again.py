@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
@@ -26,12 +26,6 @@ LOST = LedgerBusy(
     "connection_lost", noun="ledger", where="postgresql://db/ledger", problem="the connection was refused or lost"
 )
 CLOSED = "postgresql://nobody@127.0.0.1:1/ledger"
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

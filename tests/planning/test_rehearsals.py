@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from declared_lists import declare_project_folders
 from office import DERIVED, FILES, OPEN_HEALTH, Office
-from planned import BY_MONTH, CODES, KINDS, QUERY
+from planned import BY_MONTH, CODES, DAYS, KINDS, QUERY
 from refusing import check_changes_nothing
 
 from dphist_pipeline.planning.rehearsal import NOTE, invent
@@ -154,9 +154,10 @@ def test_what_is_not_rehearsed_and_what_cannot_work_is_said(office: Office) -> N
     assert any("the query in rows.sql" in one for one in remarks(office))
     write(office, **KINDS["server"])
     assert any("reading a database" in one for one in remarks(office))
-    write(office, source="x.csv", axes=[{"column": "town", "values": ["a,b", "c"]}])
+    write(office, source="x.csv", csv_quote="none", axes=[{"column": "town", "values": ["a,b", "c"]}])
     assert any("no row can have the categories of town that hold ','" in one for one in remarks(office))
-    write(office, **{**KINDS["period and calendar by one column"], "period_format": "%d/%m/%Y"})
+    days = {**DAYS, "format": "iso"}
+    write(office, **{**KINDS["period and calendar by one column"], "axes": [days], "period_format": "%d/%m/%Y"})
     assert any("`period_format` names another form" in one for one in remarks(office))
 
 

@@ -211,20 +211,6 @@ def test_two_stores_serve_one_process_by_resources(
         definitions.get_repository_def()
 
 
-def test_a_publication_is_shown_by_the_ledger_of_its_resource(
-    office: Office, instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
-    """The warning about text dates opens the source, which only the ledger that the release was charged to allows."""
-    office.opened()
-    records = people_in({WEEKS[0]: 20})
-    office.write_records({**records, "admitted_on": [day.isoformat() for day in records["admitted_on"]]})
-    definitions = defined(office, **WEEKLY, store_resource="office")
-    ledger = shutil.move(office.store / "ledger.sqlite", tmp_path / "elsewhere.sqlite")
-    resource = DphistStore(folder=str(office.store), ledger=f"sqlite:///{ledger}", witness=str(office.witness))
-    merged = dg.Definitions.merge(definitions, dg.Definitions(resources={"office": resource}))
-    assert shown(ran(merged, instance, WEEKS[0]), "published")["warning"].startswith("`admitted_on` is text")
-
-
 def test_assets_below_read_the_published_table(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = defined(office.opened())
     ran(definitions, instance, None)

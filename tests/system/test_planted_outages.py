@@ -121,7 +121,7 @@ OUTAGES = {
         "while other rose by as much: was a code renamed?",
     ),
     "a date format": Outage(changed("admitted_on", lambda day: f"{day[8:10]}/{day[5:7]}/{day[:4]}"), "records there?"),
-    "a separator": Outage(text(rows(THIS), ";"), "is not in the source. Check the header line", refused=True),
+    "a separator": Outage(text(rows(THIS), ";"), "the header has one column: is `;` the delimiter?", refused=True),
     "a decimal comma": Outage(
         changed("cost", lambda cost: f'"{cost.replace(".", ",")}"'), "while other rose by as much: was a code renamed?"
     ),

@@ -14,8 +14,7 @@ import altair as alt
 import numpy as np
 import vl_convert
 from accuracy_sets import MADE, SETS
-
-from dphist_pipeline.publishing.pictures import CONFIG
+from chart_style import CONFIG
 
 PROJECT = Path(__file__).resolve().parent.parent
 SUMMARY = PROJECT / "docs/measured/accuracy.json"

@@ -14,6 +14,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 import vl_convert
+from chart_style import CONFIG
 
 from dphist_pipeline import sanitize
 from dphist_pipeline.applications.blocking import blocks
@@ -21,7 +22,7 @@ from dphist_pipeline.applications.synthetic_records import SyntheticRecords
 from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.whole_tables import WholeTable
-from dphist_pipeline.publishing.pictures import BAR, CONFIG, FAINT
+from dphist_pipeline.publishing.drawing import BAR, FAINT
 
 PROJECT = Path(__file__).resolve().parents[1]
 PICTURES = PROJECT / "docs" / "pictures"

@@ -12,8 +12,7 @@ from typing import Any
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.releasing._approvals import DAMAGED
+from dphist_pipeline.publishing.published_files import DAMAGED, PublishedFolder
 from dphist_pipeline.releasing.store import Key
 
 MOST = 100  # publications that are read; `dphist ledger verify` reads all

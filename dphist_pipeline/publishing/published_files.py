@@ -36,6 +36,7 @@ TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a fami
 SEALED = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES)  # what an audit names
 AUDIT = "audit.json"
 FILES = (*SEALED, RENDERED, AUDIT)
+DAMAGED = "damaged"  # begins the name of a folder that was a publication, and whose files are damaged
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
 

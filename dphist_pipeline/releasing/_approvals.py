@@ -22,7 +22,7 @@ from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
+from dphist_pipeline.publishing.published_files import DAMAGED, PublishedFilesDamaged, PublishedFolder, read_audit
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.due import unpublished
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -70,9 +70,6 @@ def withdrawn_otherwise(key: Key, reason: str) -> Refused:
         "stays as it is.",
         code="withdrawn_otherwise",
     )
-
-
-DAMAGED = "damaged"  # begins the name of a folder that was a publication, and whose files are damaged
 
 
 @dataclass(frozen=True)

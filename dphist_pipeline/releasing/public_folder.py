@@ -56,7 +56,7 @@ class Rendered:
     """What a run did, by place of the publication, such as `wards/period=all/revision=1`.
 
     `anew`: pages were replaced. `same`: this version would write the same. `left`: an old audit lacks what a page
-    needs.
+    needs, or files are damaged.
     """
 
     anew: list[str] = field(default_factory=list)
@@ -137,7 +137,6 @@ class PublicFolder:
         Withdrawals that a crash cut short are finished first. Spends nothing.
 
         Raises:
-            PublishedFilesDamaged: after all others were rendered.
             NotCopied: the bucket could not be written; all else is done.
         """
         from jinja2 import UndefinedError
@@ -153,8 +152,8 @@ class PublicFolder:
                     PublishedFolder(folder).refuse_links(store.public)
                     with store.building(), store.run(key) as scratch:
                         is_new = _render(store, key, folder, read(folder), scratch)
-                except PublishedFilesDamaged:
-                    continue  # the others come first; building the catalogue raises it again
+                except PublishedFilesDamaged as error:
+                    done.left[place] = error.problem  # the others come first; building the catalogue sets it aside
                 except (KeyError, UndefinedError) as error:
                     done.left[place] = (
                         f"its audit, written by an earlier version, does not say what pages need: {error}"

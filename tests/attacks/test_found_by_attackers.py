@@ -247,7 +247,7 @@ def test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it(office
     (office.store / "ledger.sqlite").write_bytes(before)
     office.write_attributes_alone(release="again")
     refused = office.release()
-    assert refused.code == 1 and "restored from an older backup" in refused.err
+    assert refused.code == 1 and "put back from a backup" in refused.err
     assert (office.store / "ledger.sqlite").read_bytes() == before, "it charged before it was refused"
     assert office.run("ledger", "verify", "--store", office.store).code == 1
     assert office.run("ledger", "raise", "health", "--total", "12", "--reason", "x", "--store", office.store).code == 1

@@ -139,6 +139,8 @@ def test_a_revision_is_charged_once_and_leaves_the_one_before_it(
     if now:
         monkeypatch.setattr(opened, "utc_now", lambda: now)
     catalogued.allowed(now[:10])
+    spec = catalogued.folder / "weekly.yaml"
+    spec.write_text(spec.read_text().replace('"period_column"', '"period_format": "iso", "period_column"'))
     for replayed in (False, True):
         told = catalogued.released("weekly", PERIODS[1], "--revise", "--reason", "more records")
         assert (told["revision"], told["replayed"]) == (2, replayed)

@@ -226,7 +226,7 @@ def test_a_ledger_put_back_to_before_a_rejection_is_adopted_and_the_store_opens(
     (office.store / "ledger.sqlite").write_bytes(before)
     run(office, "store", "adopt", "--reason", "the ledger was put back")
     run(office, "ledger", "verify")
-    assert "never drawn again" in refusal(office, "release", office.folder / "spec.yaml")
+    assert "has drawn the answer to 'counts' already" in refusal(office, "release", office.folder / "spec.yaml")
     assert not drawn(office) and spent(office) == "1/2"
 
 
@@ -251,7 +251,7 @@ def test_what_is_published_is_not_rejected_though_the_ledger_forgot_that(office)
     charged = (office.store / "ledger.sqlite").read_bytes()
     run(office, *approve(office))
     (office.store / "ledger.sqlite").write_bytes(charged)
-    assert "restored from an older backup" in refusal(office, "ledger", "verify")
+    assert "put back from a backup" in refusal(office, "ledger", "verify")
     assert "was published already" in refusal(office, *REJECT)
     assert drawn(office) and office.published().exists()
     run(office, "store", "adopt", "--reason", "the ledger was put back")

@@ -101,7 +101,7 @@ def test_forced_on_this_way_stages_the_same_rows(kind: str) -> None:
     tried = [check_same(kind, uses, Layout()) for uses in PAIRS[first % 5 :: 5]]
     tried.append(check_same(kind, ("numeric", "category"), Layout(), **row))
     tried += [check_same(kind, (use,), Layout(), **row) for use in ("calendar", "category")]
-    assert any(tried) or kind == "nothing"
+    assert any(tried) or kind in ("nothing", "uuid")  # no declared category is a UUID
 
 
 @pytest.mark.soak

@@ -6,7 +6,6 @@ import os
 import re
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -327,24 +326,6 @@ PLAIN = [
 ]
 UNDECODABLE = [b"\xff", b"\xc3", b"\xed\xa0\x80"]
 pieces = st.sampled_from([*map(str.encode, PLAIN), *UNDECODABLE])
-
-
-def plain_rows(content: bytes) -> list[tuple[str | None, ...]]:
-    """CSV without quotes, read line by line; fields beyond the declared two are not looked at."""
-    found: list[tuple[str | None, ...]] = []
-    for line in filter(None, re.split(rb"\r\n|\n|\r", content)):
-        with suppress(UnicodeDecodeError):
-            person, age = [field.decode() or None for field in [*line.split(b","), b""][:2]]
-            found.append((person, age))
-    return sorted(found, key=str)
-
-
-@pytest.mark.slow
-@examples(120)
-@given(content=st.lists(pieces, max_size=30).map(b"".join))
-def test_any_bytes_of_csv_are_read_line_by_line(content: bytes, tmp_path_factory: pytest.TempPathFactory):
-    path = csv(tmp_path_factory.getbasetemp() / "any.csv", HEADER + content)
-    assert rows(path) == plain_rows(content)
 
 
 @pytest.mark.slow

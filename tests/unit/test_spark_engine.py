@@ -225,7 +225,7 @@ def column(values: Any, kind: pa.DataType | None = None) -> Files:
         ),
         ({"_a.parquet": pa.table({"person": [1], "age": [3]})}, {}, "_ or . before its name"),
         ({"{a}.parquet": pa.table({"person": [1], "age": [3]})}, {}, "in its path"),
-        ({"a.parquet": pa.table({"person": [1], "age": [3], "Age": [3]})}, {}, "in case alone"),
+        ({"a.parquet": pa.table({"person": [1], "age": [3], "Age": [3]})}, {}, "two columns of one name"),
     ],
 )
 def test_what_engines_read_in_different_ways_is_refused(

@@ -204,14 +204,19 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
         raise NotPublished(f"period of '{first.release}'", first.period, [])
     refuse_no_reason(f"release '{first.release}', period {first.period}: that it is withdrawn", reason)
     with store.building(), store.run(first) as scratch:
-        notes = {folder: read_audit(folder).get("withdrawn") for folder in folders}
+        notes = {}
+        for folder in folders:
+            try:
+                notes[folder] = read_audit(folder).get("withdrawn")
+            except PublishedFilesDamaged:  # it cannot be marked, and is no publication any more
+                set_aside(store, folder)
         reasons = [note["reason"] for note in notes.values() if note is not None]
-        if len(reasons) == len(folders) and reason not in reasons:
+        if reasons and len(reasons) == len(notes) and reason not in reasons:
             raise withdrawn_otherwise(first, reasons[-1])
         for folder, note in notes.items():
             if not PublishedFolder(folder).is_marked_withdrawn():
                 PublishedFolder(folder).mark_withdrawn(note or {"reason": reason, "at": utc_now()}, scratch)
-    return folders
+    return [*notes]
 
 
 def is_local(folder: Path) -> bool:

@@ -302,6 +302,17 @@ def test_reasons_are_texts(local: LocalOffice, reason: str) -> None:
     assert local.files() == before
 
 
+def test_a_damaged_publication_of_the_local_model_is_withdrawn_and_stops_no_other(local: LocalOffice) -> None:
+    file = local.answered(AGES)
+    publish(local, file)
+    folder = local.store.published(Key("ages_city", "all", 1))
+    (folder / "histogram.parquet").write_bytes(b"PAR1")
+    assert verbs.withdraw(local.store, "ages_city", "all", "wrong") == []
+    assert not folder.exists() and [*folder.parent.glob("damaged_revision=1_*")]
+    publish(local, file, reason="again")
+    assert folder.is_dir() or folder.with_name("revision=2").is_dir()
+
+
 def test_a_withdrawal_that_was_cut_off_is_finished_as_it_began(
     local: LocalOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

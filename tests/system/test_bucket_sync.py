@@ -181,6 +181,13 @@ def test_a_publication_that_the_ledger_does_not_know_is_left_out_and_all_else_is
     assert objects(bucket) == before
 
 
+def test_who_withdraws_what_is_damaged_is_told_what_stays_in_the_bucket(sent: Office, bucket: ObjectServer):
+    (sent.published() / "histogram.parquet").write_bytes(b"PAR1")
+    done = sent.run("withdraw", "wards", "all", "--reason", "wrong file", "--store", sent.store)
+    assert done.code == 0 and f"delete them there: {ADDRESS}/wards/period=all/" in " ".join(done.out.split())
+    assert f"{PLACE}/histogram.parquet" in objects(bucket)
+
+
 def planted(path: Path, what: str, elsewhere: Path) -> None:
     """Puts a link, a pipe or a link to a folder in the place of a file or folder."""
     path.rename(elsewhere)

@@ -112,7 +112,8 @@ def withdraw(
     for folder in damaged:
         out.print(f"  was damaged, so it bears no mark, and is no publication any more: {escape(str(folder))}")
     if damaged and opened_store.public_address:
-        out.print("  It is still in the bucket; this takes it out: dphist store publish --drop")
+        place = f"{opened_store.public_address}/{release}/period={period}/"
+        out.print(f"  Its files stay in the bucket without a mark; delete them there: {escape(place)}")
     if folders and opened_store.public_address:
         out.print(f"  marked in {escape(opened_store.public_address)}, too")
     out.print("  It is no longer in the catalogue. What it spent stays spent.")

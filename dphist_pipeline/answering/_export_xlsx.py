@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dphist_pipeline.answering.exported_rows import Exported, facts_of, places_of, title_of, with_words
 from dphist_pipeline.estimates.reliability import RELIABILITY
+from dphist_pipeline.publishing.formatting import is_formula
 
 MOST_ROWS = 1_048_576
 # A text is never taken for a formula, an address or a number, whatever it begins with.
@@ -48,11 +49,14 @@ def _write_data(book: Any, sheet: Any, exported: Exported, bold: Any) -> None:
         days = {field.name: "yyyy-mm-dd" for field in table.schema if pa.types.is_date(field.type)}
         told = {**numbers, **days}
         formats = [book.add_format({"num_format": told[name]}) if name in told else None for name in table.column_names]
+        # As a person's apostrophe before a text: whoever edits the cell gets no formula.
+        apostrophe = book.add_format({"quote_prefix": True})
         for row in zip(*with_words(one, table, lambda name, value: value).values(), strict=True):
             number += 1
             for place, value in enumerate(row):
                 if value is not None:
-                    _write(sheet, number, place, value, formats[place])
+                    shown = apostrophe if isinstance(value, str) and is_formula(value) else formats[place]
+                    _write(sheet, number, place, value, shown)
     sheet.autofilter(0, 0, number, len(exported.columns) - 1)
 
 
@@ -60,7 +64,7 @@ def _write(sheet: Any, row: int, place: int, value: Any, shown: Any) -> None:
     if isinstance(value, bool):
         sheet.write_boolean(row, place, value)
     elif isinstance(value, str):
-        sheet.write_string(row, place, value)
+        sheet.write_string(row, place, value, shown)
     elif isinstance(value, date):
         sheet.write_datetime(row, place, value, shown)
     else:

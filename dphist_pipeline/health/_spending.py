@@ -52,7 +52,7 @@ _USER = """
     WHERE r.rolname = current_user AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
     GROUP BY r.rolsuper, r.rolbypassrls
 """
-# Whoever holds the lock that all writers take first: database user and process.
+# Database user and process that hold the lock which all writers take first.
 _HOLDS_LOCK = f"""
     SELECT a.usename, l.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted

@@ -24,6 +24,11 @@ BLANKS: Ranges = (
     (0x0020, 0x0020), (0x00A0, 0x00A0), (0x1680, 0x1680), (0x2000, 0x200A), (0x202F, 0x202F), (0x205F, 0x205F),
     (0x3000, 0x3000),
 )
+# Letters that show nothing, and that no category tells: joiners, fillers, vowels without a form, selectors of variants.
+INVISIBLE: Ranges = (
+    (0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180D), (0x180F, 0x180F), (0x2800, 0x2800),
+    (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0),
+)
 # fmt: on
 
 
@@ -36,6 +41,11 @@ def is_disguised(text: str) -> bool:
 def is_blank(text: str) -> bool:
     """Whether a text, without disguises, says nothing."""
     return _SAYING.search(text) is None
+
+
+def without_invisible(text: str) -> str:
+    """A text without letters that show nothing; its blanks stay."""
+    return _INVISIBLE.sub("", text)
 
 
 def in_brackets(ranges: Ranges) -> str:
@@ -53,4 +63,5 @@ def _escaped(letter: int) -> str:
 
 
 _DISGUISED = re.compile(f"[\\x00\\ud800-\\udfff{in_brackets(DISGUISES)}]")
+_INVISIBLE = re.compile(f"[{in_brackets(INVISIBLE)}]")
 _SAYING = re.compile(f"[^{in_brackets(BLANKS)}]")

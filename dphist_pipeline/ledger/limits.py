@@ -9,7 +9,7 @@ from functools import lru_cache
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
 from dphist_pipeline.ledger.errors import LedgerError, not_recordable
-from dphist_pipeline.ledger.letters import is_blank, is_disguised
+from dphist_pipeline.ledger.letters import is_blank, is_disguised, without_invisible
 
 LARGEST_TOTAL = Fraction(1_000_000)
 _LARGEST_DENOMINATOR = 10**30
@@ -68,15 +68,9 @@ def refuse_no_reason(what: str, reason: str) -> None:
         raise LedgerError("reason_missing", what=what)
 
 
-# Signs of a ledger's texts that show nothing and that Python does not take for blanks.
-_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0" + "".join(
-    map(chr, range(0xFE00, 0xFE10))
-)
-
-
 def refuse_blank(what: str, reason: str) -> None:
     """Refuses a new reason that shows nothing; those that stand in a ledger already stay readable."""
-    if reason and not reason.translate(dict.fromkeys(map(ord, _BLANKS), " ")).strip():
+    if reason and not without_invisible(reason).strip():
         raise LedgerError("reason_missing", what=what)
 
 

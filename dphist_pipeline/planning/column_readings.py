@@ -134,7 +134,7 @@ def _period(spec: ReleaseSpec, kind: str) -> str:
 
 
 def _elsewhere(spec: ReleaseSpec) -> str:
-    """What becomes of a row in the files of another period; empty where a source says of no file which it is for."""
+    """Says that rows in files of another period are not counted; empty for a source without placeholders."""
     if not spec.has_placeholders:
         return ""
     reads = "" if not (spec.files_before or spec.files_after) else " and of those around them"

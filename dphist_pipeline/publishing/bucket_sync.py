@@ -101,7 +101,7 @@ class BucketSync:
                 put(path, file)
             sent[path] = identity
 
-        # Whoever reads the catalogue or a page finds the files that it names.
+        # The catalogue and the pages come after the files that they name.
         pages = [path for path in late if path.rpartition("/")[2] == INDEX]
         catalogue = [path for path in late if path == CATALOGUE]
         try:

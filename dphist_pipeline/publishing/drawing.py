@@ -29,7 +29,7 @@ INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 INNER, OUTER = 0.15, 0.1  # shares of a band's step: between two bars, and before the first
 LABEL, NUMBER, TITLE = 11, 10, 13  # sizes of letters
 WIDER = 1.18  # fonts that a reader may have in place of Arial
-# Of Arial, in thousandths of the size, from the blank to the tilde.
+# Widths of Arial's letters in thousandths of their size, from the blank to the tilde.
 WIDTHS = (
     *(278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, *[556] * 10, 278, 278, 584, 584),
     *(584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667),
@@ -118,88 +118,75 @@ def _tick_text(tick: float) -> str:
     return number_text(f"{tick:,.12f}".rstrip("0").rstrip(".")).replace("-", "−")
 
 
-def draw_bars(
-    axis: Groups,
-    names: Sequence[str],
-    values: NDArray[np.float64],
-    ends: Sequence[tuple[float, float] | None],
-    unit: str,
-) -> Drawing:
+@dataclass(frozen=True)
+class Bars:
     """Bars from zero, each with its interval; ranges stand side by side, categories lie below each other.
 
-    Args:
+    Attributes:
         values: one for each group, 0 where nothing may be drawn.
         ends: of the interval of each; None where none is shown.
         unit: what is counted.
     """
-    numbers = [0.0, *values.tolist(), *(end for pair in ends if pair is not None for end in pair)]
-    ticks = nice_ticks(min(numbers), max(numbers), 5 if axis.ordered or max(map(abs, numbers)) < 1e5 else 3)
-    texts = [_tick_text(tick) for tick in ticks]
-    return (_upright if axis.ordered else _lying)(axis, names, values, ends, unit, ticks, texts)
 
+    axis: Groups
+    names: Sequence[str]
+    values: NDArray[np.float64]
+    ends: Sequence[tuple[float, float] | None]
+    unit: str
 
-def _upright(
-    axis: Groups,
-    names: Sequence[str],
-    values: NDArray[np.float64],
-    ends: Sequence[tuple[float, float] | None],
-    unit: str,
-    ticks: Sequence[float],
-    texts: Sequence[str],
-) -> Drawing:
-    drawing, top = Drawing(), 8.0
-    left, bottom = 22 + max(map(width_of, texts)), top + HEIGHT
-    band = _across(axis, names, left)
+    def draw(self) -> Drawing:
+        """Draws bars, intervals, and the axis of numbers beside or below them."""
+        numbers = [0.0, *self.values.tolist(), *(end for pair in self.ends if pair is not None for end in pair)]
+        few = not self.axis.ordered and max(map(abs, numbers)) >= 1e5  # long numbers beside each other
+        ticks = nice_ticks(min(numbers), max(numbers), 3 if few else 5)
+        texts = [_tick_text(tick) for tick in ticks]
+        return self._upright(ticks, texts) if self.axis.ordered else self._lying(ticks, texts)
 
-    def at(value: float) -> float:
-        return bottom - (value - ticks[0]) / (ticks[-1] - ticks[0]) * HEIGHT
+    def _upright(self, ticks: Sequence[float], texts: Sequence[str]) -> Drawing:
+        drawing, top = Drawing(), 8.0
+        left, bottom = 22 + max(map(width_of, texts)), top + HEIGHT
+        band = _across(self.axis, self.names, left)
 
-    for tick, text in zip(ticks, texts, strict=True):
-        drawing.line(left, at(tick), band.end, at(tick), LINE if tick else FAINT)
-        drawing.text(left - 4, at(tick) + 4, text, "end")
-    drawing.text(11, top + HEIGHT / 2, unit, "middle", fill=FAINT, angle=-90)
-    cap = min(7.0, 0.6 * band.step)
-    for group, (value, pair) in enumerate(zip(values.tolist(), ends, strict=True)):
-        drawing.rect(band.at(group), min(at(value), at(0)), band.size, abs(at(value) - at(0)), BAR)
-        if pair is not None:
-            middle, (low, high) = band.middle(group), map(at, pair)
-            drawing.line(middle, low, middle, high, INK)
-            for end in (low, high):
-                drawing.line(middle - cap / 2, end, middle + cap / 2, end, INK)
-    drawing.height = _names_below(drawing, band, names, bottom)
-    return drawing
+        def at(value: float) -> float:
+            return bottom - (value - ticks[0]) / (ticks[-1] - ticks[0]) * HEIGHT
 
+        for tick, text in zip(ticks, texts, strict=True):
+            drawing.line(left, at(tick), band.end, at(tick), LINE if tick else FAINT)
+            drawing.text(left - 4, at(tick) + 4, text, "end")
+        drawing.text(11, top + HEIGHT / 2, self.unit, "middle", fill=FAINT, angle=-90)
+        cap = min(7.0, 0.6 * band.step)
+        for group, (value, pair) in enumerate(zip(self.values.tolist(), self.ends, strict=True)):
+            drawing.rect(band.at(group), min(at(value), at(0)), band.size, abs(at(value) - at(0)), BAR)
+            if pair is not None:
+                middle, (low, high) = band.middle(group), map(at, pair)
+                drawing.line(middle, low, middle, high, INK)
+                for end in (low, high):
+                    drawing.line(middle - cap / 2, end, middle + cap / 2, end, INK)
+        drawing.height = _names_below(drawing, band, self.names, bottom)
+        return drawing
 
-def _lying(
-    axis: Groups,
-    names: Sequence[str],
-    values: NDArray[np.float64],
-    ends: Sequence[tuple[float, float] | None],
-    unit: str,
-    ticks: Sequence[float],
-    texts: Sequence[str],
-) -> Drawing:
-    drawing, top = Drawing(), 6.0
-    right = WIDTH - 6 - width_of(texts[-1]) / 2
-    band = Band(axis, top, ROW if axis.size <= MANY_ROWS else NARROW_ROW)
-    left = _names_beside(drawing, band, names, 20.0)
+    def _lying(self, ticks: Sequence[float], texts: Sequence[str]) -> Drawing:
+        drawing, top = Drawing(), 6.0
+        right = WIDTH - 6 - width_of(texts[-1]) / 2
+        band = Band(self.axis, top, ROW if self.axis.size <= MANY_ROWS else NARROW_ROW)
+        left = _names_beside(drawing, band, self.names, 20.0)
 
-    def at(value: float) -> float:
-        return left + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (right - left)
+        def at(value: float) -> float:
+            return left + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (right - left)
 
-    for tick, text in zip(ticks, texts, strict=True):
-        drawing.line(at(tick), top, at(tick), band.end, LINE if tick else FAINT)
-        drawing.text(at(tick), band.end + 14, text, "middle")
-    for group, (value, pair) in enumerate(zip(values.tolist(), ends, strict=True)):
-        drawing.rect(min(at(value), at(0)), band.at(group), abs(at(value) - at(0)), band.size, BAR)
-        if pair is not None:
-            middle, (low, high) = band.middle(group), map(at, pair)
-            drawing.line(low, middle, high, middle, INK)
-            for end in (low, high):
-                drawing.line(end, middle - 3.5, end, middle + 3.5, INK)
-    drawing.text((left + right) / 2, band.end + 33, unit, "middle", fill=FAINT)
-    drawing.height = band.end + 40
-    return drawing
+        for tick, text in zip(ticks, texts, strict=True):
+            drawing.line(at(tick), top, at(tick), band.end, LINE if tick else FAINT)
+            drawing.text(at(tick), band.end + 14, text, "middle")
+        for group, (value, pair) in enumerate(zip(self.values.tolist(), self.ends, strict=True)):
+            drawing.rect(min(at(value), at(0)), band.at(group), abs(at(value) - at(0)), band.size, BAR)
+            if pair is not None:
+                middle, (low, high) = band.middle(group), map(at, pair)
+                drawing.line(low, middle, high, middle, INK)
+                for end in (low, high):
+                    drawing.line(end, middle - 3.5, end, middle + 3.5, INK)
+        drawing.text((left + right) / 2, band.end + 33, self.unit, "middle", fill=FAINT)
+        drawing.height = band.end + 40
+        return drawing
 
 
 def _across(axis: Groups, names: Sequence[str], left: float) -> Band:

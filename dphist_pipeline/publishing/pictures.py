@@ -22,10 +22,10 @@ from dphist_pipeline.languages.texts import (
     whole,
 )
 from dphist_pipeline.publishing.drawing import (
+    Bars,
     Drawing,
     Legend,
     Squares,
-    draw_bars,
     draw_heat_map,
     draw_small_heat_maps,
     headed,
@@ -260,7 +260,7 @@ def _bars(sums: Marginal) -> Drawing:
         shown = zip(sums.low.tolist(), sums.high.tolist(), sums.without_ends.tolist(), strict=True)
         ends = [None if is_hidden else (low, high) for low, high, is_hidden in shown]
     names = _different(axis.ticks, MOST_LETTERS)
-    return draw_bars(axis, names, np.where(sums.hidden, 0.0, sums.values), ends, _unit(sums))
+    return Bars(axis, names, np.where(sums.hidden, 0.0, sums.values), ends, _unit(sums)).draw()
 
 
 def _heat_map(sums: Marginal) -> Drawing:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder
 from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
@@ -170,11 +171,12 @@ class PublicFolder:
         with self.store.run(key) as scratch, self.store.building():
             if not is_fresh():  # somebody else may just have built it
                 while (damaged := self._damaged_in_building(scratch, anew)) is not None:
-                    folder = next((one for one in (damaged.folder, *damaged.folder.parents) if _is_place(one)), None)
-                    if folder is None or folder == self.store.published(key) or not folder.exists():
+                    place = place_of(f"{damaged.folder.relative_to(self.store.public).as_posix()}/")
+                    folder = self.store.public / (place or "")
+                    if place is None or folder == self.store.published(key) or not folder.exists():
                         raise damaged
                     # It stops its own release alone; `doctor` and `ledger verify` name it until it is made anew.
-                    progress(f"set aside, for its files are damaged: {folder.relative_to(self.store.public)}")
+                    progress(f"set aside, for its files are damaged: {place}")
                     set_aside(self.store, folder)
 
     def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
@@ -205,11 +207,6 @@ class PublicFolder:
             passes = False
             problem = f"{bucket.address} cannot be written: {type(error).__name__} on this machine."
         raise NotCopied(problem, passes)
-
-
-def _is_place(folder: Path) -> bool:
-    """Whether a folder is called as one of a publication is."""
-    return folder.name.startswith("revision=") and folder.parent.name.startswith("period=")
 
 
 def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:

@@ -307,7 +307,7 @@ LEDGER = (
                 "a reason of blanks",
             ),
             Mutation("    if is_disguised(value):\n", "    if False:\n", "text that is shown backwards"),
-            Mutation("if reason and not reason.translate", "if not reason.translate", "a charge needs a reason"),
+            Mutation("if reason and not without_invisible", "if not without_invisible", "a charge needs a reason"),
         ),
     ),
     Part(

@@ -22,7 +22,7 @@ from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
 NOTES = ("approved", "rejected", "withdrawn")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-# Whoever may connect could hold the lock that every writer takes first.
+# Any user who may connect could hold the lock that every writer takes first.
 _CONNECT = """\
 DO $connect$ BEGIN
     EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database());

@@ -62,7 +62,7 @@ class LineForm:
 
     def _split(self, lines: str, kept: str = "") -> str:
         """SQL of lines with their fields as written; null for a line that is no record, and for unreadable fields."""
-        # Of joined files, each may begin with a mark of its encoding.
+        # A file that was joined to another may have begun with a mark of its encoding.
         line = f"CASE WHEN starts_with({LINE}, {BOM_SQL}) THEN nullif(ltrim({LINE}, {BOM_SQL}), '') ELSE {LINE} END"
         if self.quote == QUOTE_ALL:
             nothing = literal(BOM + sign_of(self.quote) + self.delimiter)

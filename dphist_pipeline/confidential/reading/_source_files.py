@@ -43,7 +43,7 @@ from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import identifier, literal
 
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
-# Of more files than twice its threads, DuckDB gives each thread a whole one, and holds 2,000 lines of up to 1 MiB.
+# Where there are more files than that for each thread, DuckDB reads one a thread and holds 2,000 lines of up to 1 MiB.
 FILES_TOGETHER = 2
 
 

@@ -11,9 +11,7 @@ from itertools import zip_longest
 
 from dphist_pipeline import unit_forms
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading.source import (
-    Source,
-)
+from dphist_pipeline.confidential.reading.source import Source
 from dphist_pipeline.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS
 from dphist_pipeline.sql_files import identifier, literal
 

@@ -5,11 +5,10 @@ Where each row is its own unit, it counts while it reads, and writes one number 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote
@@ -441,7 +440,7 @@ def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPl
     lists = {name: files for name, files in source.parameters.items() if isinstance(files, list)}
     values = {
         file: unquote(part.removeprefix(begins), errors="replace")
-        for file in itertools.chain.from_iterable(lists.values())
+        for file in chain.from_iterable(lists.values())
         for part in PurePath(file).parts[:-1]
         if part.startswith(begins)
     }

@@ -134,7 +134,7 @@ class Source:
     relation: str  # SQL that yields the rows, with `parameters` bound
     parameters: Mapping[str, Any]  # what `relation` takes
     is_csv: bool = False  # whether column names came from a header line, which may be a record by mistake
-    # Of columns that a server gives as text, the type that they have there, as far as categories are compared by it.
+    # Types on the server of columns that it gives as text, where categories are compared by that type.
     by_server: Mapping[str, str] = field(default_factory=dict)
     lacking: Mapping[str, str] = field(default_factory=dict)  # by column the first file without it, others having it
     unit: tuple[str, ...] = ()  # the columns of the privacy unit, which an operator decided on

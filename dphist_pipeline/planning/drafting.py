@@ -38,9 +38,11 @@ def field(name: str, value: str, comment: str) -> str:
 
 def _advised(advice: str, *lines: str, page: str) -> list[str]:
     """Lines of a spec below the advice on them, which ends with the page to read."""
-    named = f"docs, *{page}*".replace(" ", "\u00a0")  # on one line
-    wrapped = textwrap.wrap(f"{advice} {named}", 112, break_on_hyphens=False)
-    return [*(f"  # {line}".replace("\u00a0", " ") for line in wrapped), *lines]
+    text = f"{advice} docs, *{page}*"
+    # What is to be typed or looked up stands on one line.
+    unbroken = re.sub(r"`[^`]*`|docs, \*.*", lambda match: match[0].replace(" ", "\u00a0"), text)
+    wrapped = textwrap.wrap(unbroken, 116, break_on_hyphens=False)
+    return ["", *(f"  # {line}".replace("\u00a0", " ") for line in wrapped), *lines]
 
 
 def _path_in_spec(output: Path, file: str) -> str:
@@ -315,7 +317,6 @@ def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
     # Names that speak of persons come first.
     likely = sorted(ids, key=lambda column: not _says(_PERSON, column))
     return [
-        "",
         *_advised(
             "What names a person (a household, if rows speak of several people), and not a visit; several columns as a "
             "list. `row`, without the next two fields, only if nobody has two rows.",
@@ -386,7 +387,6 @@ def _axes(
 ) -> list[str]:
     doubtful = unit_names.of_other_rows([], [column.name for column in others])
     lines = [
-        "",
         *_advised(
             "Cells multiply, and each has its own noise: two or three axes, 20 rows a cell. Without `below`, `above`, "
             "`other`, rows outside count nowhere.",
@@ -477,7 +477,6 @@ def _period(dates: list[Column]) -> list[str]:
             "period_format", fields.OPEN, 'iso for 2026-09-14, "%d.%m.%Y" for 14.09.2026; others: in no period'
         )
     return [
-        "",
         *_advised(
             "week, month, quarter or year, as long as readers can wait: longer ones have more rows, and the "
             "same noise. none: one table, without the next three.",

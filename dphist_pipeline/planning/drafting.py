@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -184,20 +184,8 @@ def draft(
         code_lists: public files of categories, by the column of the source whose axis they are for.
     """
     lists = {column: _axis_of_list(column, file, output) for column, file in (code_lists or {}).items()}
-    roles = roles_of(layout)
-    if layout is None:
-        roles = replace(roles, others=[Column(name, "text") for name in lists])
-    elif unknown := [name for name in lists if name not in [column.name for column in layout.columns]]:
-        names = [column.name for column in layout.columns]
-        raise draft_refused(
-            unknown[0], f"is no column of {layout.file.name}. {did_you_mean(unknown[0], names)}".strip()
-        )
+    roles = roles_of(layout, lists)
     ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others
-    listed = [column for column in (*ids, *codes, *dates, *others) if column.name in lists]
-    ids, codes, dates, others = (
-        [column for column in part if column not in listed] for part in (ids, codes, dates, others)
-    )
-    others = [*listed, *others]
     lines = [
         *_opening(layout),
         f"type: {ReleaseSpec.component}",
@@ -227,9 +215,9 @@ def draft(
     return text
 
 
-def drafted_readings(layout: Layout) -> list[str]:
+def drafted_readings(layout: Layout, listed: Collection[str]) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
-    roles = roles_of(layout)
+    roles = roles_of(layout, listed)
     doubts = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
         reading = "dates, as `period_format` will say; what does not parse falls into no period"
@@ -251,19 +239,28 @@ def drafted_readings(layout: Layout) -> list[str]:
     ]
 
 
-def roles_of(layout: Layout | None) -> Roles:
-    usable, problems = _split_columns(layout.columns if layout else ())
-    shared_columns = [column for column in usable if _says(_SHARED, column)]
+def roles_of(layout: Layout | None, listed: Collection[str] = ()) -> Roles:
+    """What a spec can take columns for; those with a code list are axes, before all others."""
+    columns = layout.columns if layout else [Column(name, "text") for name in listed]
+    usable, problems = _split_columns(columns)
+    names = [column.name for column in usable]
+    for name in listed:
+        if name not in names:
+            raise draft_refused(name, f"is no column that can be an axis. {did_you_mean(name, names)}".strip())
+    free = [column for column in usable if column.name not in listed]
+    shared_columns = [column for column in free if _says(_SHARED, column)]
     ids = [
         column
-        for column in usable
+        for column in free
         if column not in shared_columns
         and (_says(_ID, column) or _says(_PERSON, column) or unit_names.names_person(column.name))
     ]
     codes = [column for column in shared_columns if _says(_ID, column)]
-    rest = [column for column in usable if column not in (*ids, *codes)]
+    rest = [column for column in free if column not in (*ids, *codes)]
     dates = sorted((column for column in rest if _is_date(column, layout)), key=lambda column: column.kind != "date")
-    return Roles(ids, codes, dates, [column for column in rest if column not in dates], problems)
+    others = [column for column in usable if column.name in listed]
+    others += [column for column in rest if column not in dates]
+    return Roles(ids, codes, dates, others, problems)
 
 
 def write_draft(text: str, output: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_code_list_without_a_source_gives_the_axis_alone(office: Office) -> No
     [
         (["--code-list", "codes.csv"], "give each --code-list the --column"),
         (["--column", "age"], "give each --code-list the --column"),
-        (["--code-list", "codes.csv", "--column", "wrad"], "is no column of people.csv. Did you mean 'ward'?"),
+        (["--code-list", "codes.csv", "--column", "wrad"], "is no column that can be an axis. Did you mean 'ward'?"),
         (["--code-list", "none.csv", "--column", "ward"], "there is no such file"),
         (["--code-list", "semicolons.csv", "--column", "ward"], "parted by commas"),
     ],

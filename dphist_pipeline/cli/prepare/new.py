@@ -85,7 +85,7 @@ def new(
     lists = dict(zip(columns or [], map(str, code_lists or []), strict=True))
     write_draft(draft(name, file, source, layout, mechanism_name, settings, serving, lists), file)
     open_decisions = _problems(file)
-    readings = drafted_readings(layout) if layout is not None else []
+    readings = drafted_readings(layout, lists) if layout is not None else []
     if as_json:
         print_json(
             {

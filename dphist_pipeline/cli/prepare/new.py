@@ -76,13 +76,14 @@ def new(
 
     if serves is not None and mechanism is not None:
         raise typer.BadParameter("--serves names a mechanism by a rule, --mechanism without one: give one of them")
-    if len(code_lists or []) != len({*(columns or [])}) or len(code_lists or []) != len(columns or []):
+    columns, code_lists = columns or [], code_lists or []
+    if len(code_lists) != len(columns) or len({*columns}) < len(columns):
         raise typer.BadParameter("give each --code-list the --column that it is for, and no column twice")
     serving = mechanism_for(serves) if serves is not None else None
     file = output or Path(f"{name}.yaml")
     layout = read_layout(source) if source is not None else None
     mechanism_name, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
-    lists = dict(zip(columns or [], map(str, code_lists or []), strict=True))
+    lists = dict(zip(columns, map(str, code_lists), strict=True))
     write_draft(draft(name, file, source, layout, mechanism_name, settings, serving, lists), file)
     open_decisions = _problems(file)
     readings = drafted_readings(layout, lists) if layout is not None else []
@@ -113,7 +114,7 @@ def new(
     )
     if not (Store.folder() / "public").is_dir():
         if lists:
-            folders = sorted({str(path.parent) for path in code_lists or []})
+            folders = sorted({str(path.parent) for path in code_lists})
             public = " ".join(f"--code-lists {shlex.quote(folder)}" for folder in folders)
             out.print(f"There is no store yet: dphist init {public} makes one, before the first.", soft_wrap=True)
         else:

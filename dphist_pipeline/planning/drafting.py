@@ -448,13 +448,12 @@ def _axis_of_list(column: str, file: str, output: Path) -> str:
     names = [one.name for one in layout.columns]
     if layout.delimiter not in ("", ",") and len(names) > 1:
         raise draft_refused(file, f"fields of a code list are parted by commas, and not by {shown(layout.delimiter)}")
-    parts = [
-        f"column: {yaml_text(column)}",
-        *name_field(column),
-        f"values_from: {yaml_text(_path_in_spec(output, file))}",
-    ]
-    of_codes = "" if column in names else yaml_text(names[0]) if len(names) == 1 else fields.OPEN
-    parts += [f"values_column: {of_codes}"] if of_codes else []
+    path = _path_in_spec(output, file)
+    of_codes = "" if column in names else names[0] if len(names) == 1 else fields.OPEN
+    if TEMPLATE.search(f"{path} {of_codes}"):
+        raise draft_refused(file, "its name, or that of its column, holds a template sign, {{, {% or {#; rename it")
+    parts = [f"column: {yaml_text(column)}", *name_field(column), f"values_from: {yaml_text(path)}"]
+    parts += [f"values_column: {yaml_text(of_codes)}"] if of_codes else []
     hint = f"  # {fields.OPEN}: one of {listed_names(layout.columns)}" if of_codes == fields.OPEN else ""
     return f"{{{', '.join([*parts, 'other: true'])}}}{hint}"
 

@@ -193,12 +193,18 @@ def test_a_code_list_without_a_source_gives_the_axis_alone(office: Office) -> No
         (["--code-list", "codes.csv", "--column", "wrad"], "is no column that can be an axis. Did you mean 'ward'?"),
         (["--code-list", "none.csv", "--column", "ward"], "there is no such file"),
         (["--code-list", "semicolons.csv", "--column", "ward"], "parted by commas"),
+        (["--code-list", "{{ x }}.csv", "--column", "ward"], "holds a template sign"),
+        (
+            ["--code-list", "codes.csv", "--column", "age", "--code-list", "codes.csv", "--column", "age"],
+            "no column twice",
+        ),
     ],
 )
 def test_a_code_list_that_fits_nothing_is_refused(office: Office, words: list[str], says: str) -> None:
     Path("people.csv").write_text("patient,age,ward\n")
     Path("codes.csv").write_text("code\n1\n")
     Path("semicolons.csv").write_text("code;label\n1;one\n")
+    Path("{{ x }}.csv").write_text("code\n1\n")
     check_changes_nothing(office, lambda: office.run("new", "people.csv", *words), says)
 
 

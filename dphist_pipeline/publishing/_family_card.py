@@ -46,6 +46,8 @@ def _page(
     epsilon = Fraction(audit["epsilon"])
     tables_drawn = family.tables if has_pictures_on_card(family) else {name: first}
     total = answer_box(first, {})
+    total_in_words = card.total_facts(total, limit_of(audit))
+    quality = card.quality_facts(list(family.tables.values()), rows, audit)
     axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
     return render(
         "card_family.html.j2",
@@ -65,11 +67,12 @@ def _page(
         rendered=rendered,
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
-        quality=card.quality_facts(list(family.tables.values()), rows, audit),
+        quality=quality,
+        covers=card.covered_in_words(total_in_words, first, quality, audit),
         reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
-        **card.total_facts(total, limit_of(audit)),
+        **total_in_words,
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},

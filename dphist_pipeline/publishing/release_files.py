@@ -161,7 +161,7 @@ def _write_tables(
     return {
         **facts,
         **_epsilon_facts(estimate.epsilon),
-        **_unbiased_facts(estimate),
+        **unbiased_facts(estimate),
         **({"findings": [asdict(finding) for finding in estimate.findings]} if estimate.findings else {}),
         "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
         # The audit of a family holds the charges of all its tables: a thousand tables may have a thousand charges.
@@ -206,7 +206,7 @@ def _seal(facts: Mapping[str, Any], staging: Path) -> None:
     sync_folder(staging)
 
 
-def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
+def unbiased_facts(estimate: Estimate) -> dict[str, Any]:
     """The law of the noise in `unbiased_estimate`.
 
     Its scale and, for linear estimates, the covariance of two cells, and the weights of what was measured along each

@@ -250,7 +250,7 @@ def test_every_mechanism_with_two_estimates_of_the_total_is_measured() -> None:
     assert with_two_estimates_of_the_total() == BOTH
 
 
-@pytest.mark.draws("binomial, 1e-9 for each mechanism and epsilon")
+@pytest.mark.draws("two-sided geometric, 1e-9")
 @pytest.mark.parametrize(
     ("name", "epsilon", "trials"),
     [(name, "1", 500) for name in BOTH]

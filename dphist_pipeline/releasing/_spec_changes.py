@@ -22,7 +22,7 @@ from dphist_pipeline.spec.sources import quote_in_words
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
     *("epsilon", "neighbours", "privacy_unit", "max_rows_per_unit", "account", "quality", "mechanism", "settings"),
-    *("decimal_comma", "thousands", "period_format", "csv_encoding", "source", "source_sql"),
+    *("decimal_comma", "thousands", "period_format", "csv_encoding", "source", "source_sql", "derive", "keep"),
     *("period", "period_column", "axes"),
 )
 LONGEST_SHOWN = 60

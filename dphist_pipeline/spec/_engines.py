@@ -14,7 +14,7 @@ from dphist_pipeline.spec.sources import ISO
 Engine = Literal["duckdb", "spark"]
 # Fields that have their default with `engine: spark`: engines disagree on what they ask for, or it is not built.
 NOT_SERVED = (
-    *("source_sql", "source_table", "hive", "decimal_comma", "thousands", "unit_normalise"),
+    *("source_sql", "derive", "keep", "source_table", "hive", "decimal_comma", "thousands", "unit_normalise"),
     *("period_format", "quality", "tables"),
 )
 

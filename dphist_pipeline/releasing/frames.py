@@ -21,6 +21,7 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.declared_numbers import with_plain_texts
 from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
 from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm, Source
@@ -118,13 +119,14 @@ def count_cube(
     opened = _opened("frame", frame, spec.grid)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
+    unit, forms = spec.privacy_unit.columns, spec.unit_normalise
+    reading = Reading("frame", None, "frame", unit=unit, unit_normalise=forms)
     plan = CountingPlan(
-        source=SourcePlan(written=Source("frame"), format="frame", pattern="frame"),
+        source=SourcePlan(Source("frame"), reading, "frame"),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.grid,
         period=Period(EVERYTHING, None, None),
-        unit_normalise=spec.unit_normalise,
         time_zone=time_zone,
     )
 
@@ -147,7 +149,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         FrameMissing, Halted: a frame where none is read, or none where one is.
     """
     source = plan.source.written
-    if (plan.source.format == "frame") != (frame is not None):
+    if (plan.source.reading.format == "frame") != (frame is not None):
         raise FrameMissing(source) if frame is None else frame_unexpected(source)
     if frame is None:
         yield plan
@@ -183,7 +185,8 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
         with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
         for axis in plan.domain.axes
     )
-    source = replace(plan.source, format="parquet", pattern=glob.escape(str(file)))
+    reading = replace(plan.source.reading, format="parquet")
+    source = replace(plan.source, reading=reading, pattern=glob.escape(str(file)))
     return replace(plan, source=source, domain=Domain(tuple(axes)))
 
 

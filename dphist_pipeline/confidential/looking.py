@@ -111,7 +111,7 @@ def _lines(
         if plan.privacy_unit != "row":
             yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
         if broken:
-            encoding = plan.source.csv_encoding
+            encoding = plan.source.reading.csv_encoding
             yield f"rows with bytes that are no text in {encoding}: {broken:,} (the values that hold them are lost)"
             yield "  windows-1252 is what spreadsheets on Windows write: `csv_encoding: windows-1252`"
         if seen.unreadable is not None:

@@ -16,7 +16,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
 
-from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.languages.texts import LANGUAGES
@@ -29,6 +28,7 @@ from dphist_pipeline.planning.expected_quality import bought_for, rows_for_quali
 from dphist_pipeline.planning.plain_texts import odds
 from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.planning.unit_names import doubt_of_other_rows, label_of, names_person, unit_doubt
+from dphist_pipeline.reading import UTF_8
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields

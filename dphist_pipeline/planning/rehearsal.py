@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.csv_text import QUOTE_ALL, sign_of
+from dphist_pipeline.csv_text import sign_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Refused
@@ -30,6 +30,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.reading import QUOTE_ALL
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release

@@ -18,11 +18,11 @@ from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
 from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.reading import quote_in_words
 from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
 from dphist_pipeline.releasing._attempts import Attempt, Paid
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.sources import quote_in_words
 from dphist_pipeline.zone_data import zone_data_facts
 
 HOLDS_ZERO = "total_holds_zero"

@@ -11,13 +11,13 @@ from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Halted, first_of
-from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 
 MOST_NAMED = 10
 
@@ -39,7 +39,7 @@ class FilesMissing(Halted):
 def plan_of(
     spec: ReleaseSpec,
     period: Period,
-    allowed: SourceReading | None = None,
+    allowed: Reading | None = None,
     run: MechanismRun | None = None,
     charges: bool = False,
 ) -> CountingPlan:
@@ -53,15 +53,13 @@ def plan_of(
     Raises:
         FilesMissing: with each file that the period needs and that is not there.
     """
-    source = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
+    source = source_plan(spec, allowed or replace(spec.reading, folder=None))
     return CountingPlan(
-        source=replace(source, needed=expected_patterns(spec, period)),
+        source=replace(source, needed=expected_patterns(spec, period), query=spec.source_sql),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,
         period=period,
-        unit_normalise=spec.unit_normalise,
-        unit_kinds=allowed.unit_kinds if allowed is not None else (),
         period_column=spec.period_column,
         period_format=spec.text_format,
         time_zone=spec.time_zone,
@@ -140,24 +138,9 @@ def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
     return {"query": query.sha256, "query_name": str(spec.source_sql), "query_because": query.needs_decision}
 
 
-def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None = None) -> SourcePlan:
-    """How a source is opened; files must lie in the folder that an operator allowed."""
-    return SourcePlan(
-        written=records.source,
-        format=records.source_format,
-        pattern=records.source_pattern,
-        address=records.source.resolved,
-        table=records.source_table,
-        csv_delimiter=records.csv_delimiter,
-        csv_quote=records.csv_quote,
-        csv_encoding=records.csv_encoding,
-        hive=records.hive,
-        decimal_comma=records.decimal_comma,
-        thousands=records.thousands,
-        folder=folder,
-        numbers=records.privacy_unit.columns if "number" in records.unit_normalise else (),
-        query=query,
-    )
+def source_plan(records: RecordSource, reading: Reading) -> SourcePlan:
+    """How a source is opened; its files must lie in the reading's folder, where that has one."""
+    return SourcePlan(records.source, reading, records.source_pattern)
 
 
 def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:

@@ -13,16 +13,16 @@ from typing import Any
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.reading import OPTIONS, quote_in_words
 from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
-from dphist_pipeline.spec.sources import quote_in_words
 
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
     *("epsilon", "neighbours", "privacy_unit", "max_rows_per_unit", "account", "quality", "mechanism", "settings"),
-    *("decimal_comma", "thousands", "period_format", "csv_encoding", "source", "source_sql", "derive", "keep"),
+    *(*OPTIONS, "period_format", "source", "source_sql", "derive", "keep"),
     *("period", "period_column", "axes"),
 )
 LONGEST_SHOWN = 60

@@ -22,6 +22,7 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRef
 from dphist_pipeline.declared_numbers import with_plain_texts
 from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.declared_columns import IsOneOf, inputs_of
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
@@ -122,13 +123,14 @@ def count_cube(
     fields = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
     more = {"unit_normalise": unit_normalise, "derive": derive, "keep": keep}
     spec = CubeSpec.checked(domain, {**fields, **more}, "count_cube")
+    unit, forms = spec.privacy_unit.columns, spec.unit_normalise
+    reading = Reading("frame", None, "frame", unit=unit, unit_normalise=forms)
     plan = CountingPlan(
-        source=SourcePlan(written=Source("frame"), format="frame", pattern="frame"),
+        source=SourcePlan(Source("frame"), reading, "frame"),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.grid,
         period=Period(EVERYTHING, None, None),
-        unit_normalise=spec.unit_normalise,
         time_zone=time_zone,
         derive=spec.derive,
         keep=spec.keep,
@@ -156,7 +158,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         FrameMissing, Halted: a frame where none is read, or none where one is.
     """
     source = plan.source.written
-    if (plan.source.format == "frame") != (frame is not None):
+    if (plan.source.reading.format == "frame") != (frame is not None):
         raise FrameMissing(source) if frame is None else frame_unexpected(source)
     if frame is None:
         yield plan
@@ -195,7 +197,8 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
         with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
         for axis in plan.domain.axes
     )
-    source = replace(plan.source, format="parquet", pattern=glob.escape(str(file)))
+    reading = replace(plan.source.reading, format="parquet")
+    source = replace(plan.source, reading=reading, pattern=glob.escape(str(file)))
     keep = (one.with_plain_texts() if isinstance(one, IsOneOf) and one.column in objects else one for one in plan.keep)
     return replace(plan, source=source, domain=Domain(tuple(axes)), keep=tuple(keep))
 

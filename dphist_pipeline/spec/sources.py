@@ -34,9 +34,9 @@ from pydantic import (
     field_validator,
 )
 
-from dphist_pipeline.csv_text import ENCODINGS, QUOTE_ALL, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
+from dphist_pipeline.reading import ENCODINGS, OPTIONS, QUOTE_ALL, QUOTES, RFC, UTF_8, Encoding, Reading
 from dphist_pipeline.spec._row_functions import is_time_format
 from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
@@ -265,8 +265,6 @@ _PLAIN_NAMES = {
     **{"utf8": "utf-8", "cp1252": "windows-1252"},
     **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
 }
-RFC = "rfc"
-QUOTES = {RFC: '"', "none": ""}  # by what specs write, as digests and decisions hold it
 _OF_QUOTES = "rfc (quotes where a field needs them), none (no quotes), or all (every field quoted)"
 _OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"
 AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
@@ -522,11 +520,6 @@ def privacy_unit(value: object) -> PrivacyUnit:
     return unit
 
 
-def quote_in_words(quote: str) -> str:
-    """A way of quoting as specs write it, of the form that digests hold."""
-    return next((word for word, held in QUOTES.items() if held == quote), quote)
-
-
 TextFormat = Annotated[Text, AfterValidator(format_of_text)]
 IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
 
@@ -657,6 +650,25 @@ class RecordSource(BaseModel):
         Of a server, a frame or an object store what is written, and never its address.
         """
         return absolute_pattern(as_glob(resolved(self.source)), self.base) if self.has_files else str(self.source)
+
+    @property
+    def reading(self) -> Reading:
+        """What would be read and how, as an operator allows it; the address as a spec or a command wrote it."""
+        kind = self.source_format
+        ways = {field.name: getattr(self, name) for name, field in OPTIONS.items()}
+        folder, unit = self._source_folder, self.privacy_unit.columns
+        return Reading(str(self.source), folder, kind, unit=unit, lines=kind == "csv", **ways)
+
+    @property
+    def _source_folder(self) -> str | None:
+        """The folder that an address of files lies in, links followed; None for servers and object stores."""
+        if not self.has_files:
+            return None
+        plain = Path(self.base, as_glob(self.source.resolved)).parent
+        # The base's own name may hold signs of a glob; only the address's count.
+        base = str(self.base)
+        folders = [each for each in (plain, *plain.parents) if not glob.has_magic(str(each).removeprefix(base))]
+        return os.path.realpath(folders[0])
 
 
 def read_query(value: object, info: ValidationInfo) -> SqlFile:

@@ -26,8 +26,8 @@ from dphist_pipeline.confidential import _table_counts as table_counts
 from dphist_pipeline.confidential import cube, doors, row_tables
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _plans as plans
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -249,7 +249,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "sources that need no decision": (
         "for account",
         23,
-        lambda: patch.object(SourceReading, "differences", lambda asked, allowed: []),
+        lambda: patch.object(Reading, "differences", lambda asked, allowed: []),
     ),
     "no bounding": ("one unit moves counts", 9, lambda: patch.object(cube, "count_bounded", any_row_count)),
     "half of epsilon charged": (

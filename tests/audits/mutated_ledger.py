@@ -231,7 +231,7 @@ LEDGER = (
         ),
     ),
     Part(
-        "dphist_pipeline/ledger/decisions.py",
+        "dphist_pipeline/reading.py",
         ("unit/test_decisions.py", "attacks/test_sources_that_were_not_allowed.py"),
         (
             Mutation(
@@ -240,8 +240,8 @@ LEDGER = (
                 "the same files under another address",
             ),
             Mutation(
-                'if field.name != "unit_kinds")',
-                'if field.name not in ("unit_kinds", "unit_normalise"))',
+                'if each.name != "unit_kinds")',
+                'if each.name not in ("unit_kinds", "unit_normalise"))',
                 "other people",
             ),
         ),

@@ -32,7 +32,7 @@ READING = (
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
             Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
             Mutation("and kind != decided:", "and False:", "a unit of another kind than was decided on"),
-            Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
+            Mutation("path.resolve().is_relative_to(folder)", "True", "a link leads out of the folder"),
         ),
     ),
     Part(

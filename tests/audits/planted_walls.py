@@ -30,11 +30,11 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._source_files import find_files
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _engines as engines
 from dphist_pipeline.releasing import sanitizing
 from dphist_pipeline.releasing.store import Store
@@ -253,7 +253,7 @@ def any_query(permissions: Permissions, request: Any) -> Any:
     return next(decision for decision in permissions.of(request.account) if decision.query is not None)
 
 
-def same_whatever(reading: SourceReading, allowed: SourceReading) -> list[tuple[str, str, str]]:
+def same_whatever(reading: Reading, allowed: Reading) -> list[tuple[str, str, str]]:
     return []
 
 
@@ -274,7 +274,7 @@ def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) 
     return entry.kind != "keyed" and bool(whole(permissions, entry))
 
 
-def of_one_account(permissions: Permissions, reading: SourceReading, waiting: bool = False) -> set[str]:
+def of_one_account(permissions: Permissions, reading: Reading, waiting: bool = False) -> set[str]:
     return set()
 
 
@@ -283,7 +283,7 @@ BY_OTHERS, EXACT = "attacks/test_decisions_by_others.py", "attacks/test_exact_fi
 WALLS = [
     Wall(
         "a reading that differs in csv_quote is taken as allowed",
-        lambda: patch.object(SourceReading, "differences", same_whatever),
+        lambda: patch.object(Reading, "differences", same_whatever),
         reads_with_another_quote,
         f"{SOURCES}::test_records_that_are_read_otherwise_than_decided_are_not_read",
     ),

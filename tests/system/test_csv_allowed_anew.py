@@ -12,9 +12,9 @@ import pytest
 from office import SPEC, WARD, Office
 
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.releasing import release_spec
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.sources import RecordSource
 
 pytestmark = [
     pytest.mark.draws_alike,
@@ -30,7 +30,9 @@ QUOTED = "".join(f'surgery,"fracture, part {part}",p1\n' for part in range(100))
 def before_0_3(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Decisions and charges as the version before made them: no entry states how lines are read."""
     with patch.context() as earlier:
-        earlier.setattr(release_spec, "reading_of", lambda records: replace(reading_of(records), lines=False))
+        reading = RecordSource.reading.fget
+        assert reading is not None
+        earlier.setattr(RecordSource, "reading", property(lambda records: replace(reading(records), lines=False)))
         yield
 
 

@@ -41,6 +41,7 @@ from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._source_files import open_files
 from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec._row_nodes import NotAccepted
 from dphist_pipeline.spec._row_queries import judged_query
 from dphist_pipeline.spec.sources import Source as Written
@@ -185,7 +186,7 @@ def opened(file: Path) -> tuple[duckdb.DuckDBPyConnection, Source]:
     settings: dict[str, Any] = {"disabled_optimizers": "statistics_propagation,common_subexpressions", "threads": 1}
     connection = duckdb.connect(config=settings)
     return connection, open_files(
-        connection, (file,), SourcePlan(written=Written(file.name), format="parquet", pattern=str(file))
+        connection, (file,), SourcePlan(Written(file.name), Reading(file.name, None, "parquet"), str(file))
     )
 
 

@@ -18,7 +18,7 @@ from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, set_clock, url, u
 
 from dphist_pipeline.ledger import _checkpoint as checkpoint
 from dphist_pipeline.ledger import _replay as judging
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
@@ -26,12 +26,13 @@ from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]
 
 ANN, BEN = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben"))
-ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
+ADMISSIONS = Reading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
 
 
 @pytest.fixture(autouse=True)

@@ -155,7 +155,7 @@ def prepared(
     plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, empty: bool = False
 ) -> tuple[Source, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
-    source_plan = plan.source
+    source_plan, reading = plan.source, plan.source.reading
     source = replace(source, unit=_unit_of(plan))
     if source_plan.query is not None:
         source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
@@ -165,7 +165,7 @@ def prepared(
     source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
     as_numbers = (*(axis.column for axis in plan.domain.axes if _is_number(axis)), *numbers_of(plan.keep))
-    source, numbers = with_plain_numbers(source, as_numbers, source_plan.decimal_comma, source_plan.thousands)
+    source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""))
@@ -201,18 +201,15 @@ def _unread(found: SourcePlan) -> str:
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
 
 
-def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+def unit_kinds(source: SourcePlan, folder: Path) -> tuple[str, ...]:
     """What the columns of a unit hold (see `kind_of`), by the types of a source's columns; no record is read.
-
-    Args:
-        columns: that name the unit.
 
     Raises:
         SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
     """
     with opened_source(source, folder, rows=False) as (_, opened):
-        opened = replace(opened, unit=columns)
-        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
+        opened = replace(opened, unit=source.reading.unit)
+        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in opened.unit)
 
 
 def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
@@ -248,7 +245,7 @@ def opened_source(
         rows: whether rows are read, and not the columns alone.
     """
     objects = object_stores.find_objects(source.written, source.needed) if source.written.in_store else ()
-    files = () if objects or source.format == "postgres" else files_of(source)
+    files = () if objects or source.reading.format == "postgres" else files_of(source)
     settings = engine_settings(folder)
     if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
         settings["disabled_optimizers"] += ",common_subexpressions"
@@ -276,7 +273,8 @@ def files_of(source: SourcePlan) -> tuple[Path, ...]:
     """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed."""
     written = str(source.written) if str(source.written) != source.written.resolved else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
-    if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
+    folder = source.reading.folder
+    if folder is not None and not all(path.resolve().is_relative_to(folder) for path in files):
         raise SourceRefused(source.written, "is a link out of the folder that was allowed; copy the files into it")
     return files
 
@@ -285,9 +283,9 @@ def _attach(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.Duck
     """Attaches the database, or reaches the object store, that a plan names, if it names one."""
     if source.written.in_store:
         object_stores.reach(connection, source.written)
-    elif source.format == "postgres":
-        databases.attach_server(connection, source.address, source.written)
-    elif source.format == "duckdb":
+    elif source.reading.format == "postgres":
+        databases.attach_server(connection, source.written.resolved, source.written)
+    elif source.reading.format == "duckdb":
         if len(files) > 1:
             raise SourceRefused(source.written, "finds several databases, and a release reads one; name its file")
         databases.attach_file(connection, str(files[0]), source.written)
@@ -300,13 +298,13 @@ def _columns(
     connection: duckdb.DuckDBPyConnection,
     copies: Path | None,
 ) -> Source:
-    table = str(source.table)
-    if source.format == "postgres":
+    reading, table = source.reading, str(source.reading.table)
+    if reading.format == "postgres":
         return databases.open_server_table(connection, table, source.written)
-    if source.format == "duckdb":
+    if reading.format == "duckdb":
         return databases.open_file_table(connection, table, source.written)
     if objects:
-        return object_stores.open_objects(connection, objects, source.written, source.hive, source.numbers)
+        return object_stores.open_objects(connection, objects, source.written, reading.hive, source.numbers)
     return open_files(connection, files, source, copies)
 
 
@@ -349,9 +347,9 @@ def _check_numbers(axis: BinnedAxis, source: Source) -> None:
 
 def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
-    for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
+    for column, decided in zip(plan.privacy_unit.columns, plan.source.reading.unit_kinds, strict=False):
         kind = kind_of(source.types[column])
-        if "number" in plan.unit_normalise and {kind, decided} <= {"text", "whole number", "number"}:
+        if plan.source.numbers and {kind, decided} <= {"text", "whole number", "number"}:
             continue
         if "NULL" not in (kind, decided) and kind != decided:
             problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"
@@ -374,8 +372,9 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
-        point = "," if plan.source.decimal_comma else "."
-        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source, point)
+        reading = plan.source.reading
+        point = "," if reading.decimal_comma else "."
+        named = unit_sql(plan.privacy_unit.columns, reading.unit_normalise, source, point)
         values += [f"{text} AS {name}" for name, text in named.names.items()]
     found = [f"value_{number}" for number in range(len(axes))]
     if plan.rows_seen is not None:
@@ -448,7 +447,7 @@ def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPl
     One file stays in each list, which may not be empty; its rows are in another period by themselves.
     """
     begins = f"{plan.period_column}="
-    if not plan.source.hive or plan.source.query is not None or plan.period_column is None or not _ends(plan):
+    if not plan.source.reading.hive or plan.source.query is not None or plan.period_column is None or not _ends(plan):
         return source
     lists = {name: files for name, files in source.parameters.items() if isinstance(files, list)}
     values = {

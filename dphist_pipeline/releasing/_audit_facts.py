@@ -113,7 +113,7 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         **({"queries": [list(query) for query in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
         **({"whole_counts": run.mechanism.whole_way} if spec.family is None else {}),
-        "axes": spec.normalised()["axes"],
+        "axes": [axis.normalised() for axis in spec.axes],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": attempt.request.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},

@@ -98,7 +98,7 @@ def run_of(spec: ReleaseSpec) -> MechanismRun:
     family = spec.family
     measured = () if family is None else tuple(shares_for(family).marginals)
     grids = (spec.domain,) if family is None else tuple(family.grid(axes) for axes in measured)
-    return MechanismRun(spec.build_mechanism(), spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
+    return MechanismRun(spec.built_mechanism, spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
 
 
 def request_of(

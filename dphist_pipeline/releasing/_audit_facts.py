@@ -159,6 +159,8 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         for look in ledger.looks(spec.account)
         if look.number < charge.number
     ]
+    # Some queries were judged row by row once; what was drawn by those is published without a decision.
+    signed = query is not None and any(each.query == query.sha256 for each in ledger.decisions(spec.account))
     by_lines = any(decision.reading is not None and decision.reading.lines for decision in decisions)
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = next((decision.name for decision in decisions if decision.kind == "version"), "")
@@ -169,7 +171,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"csv_quote": quote_in_words(spec.csv_quote)} if by_lines else {}),
-        **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
+        **({"query": {"sha256": query.sha256, "by_row": not signed}} if query is not None else {}),
         **({"looked": looks} if looks else {}),
         "allowed": [
             {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}

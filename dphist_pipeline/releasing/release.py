@@ -361,7 +361,7 @@ def write_cube(attempt: Attempt, folder: Path, frame: Frame | None = None) -> Pa
     spec, charges = attempt.spec, attempt.charge is None
     if charges:
         engines.refuse_undeclared_dates(spec, spec.declared_types)
-    plan = plan_of(spec, attempt.period, decisions[0].reading, attempt.run, charges)
+    plan = plan_of(spec, attempt.period, decisions, attempt.run, charges)
     with as_file(plan, frame, folder) as plan:
         return engines.count(plan, decisions, folder, attempt.progress)
 

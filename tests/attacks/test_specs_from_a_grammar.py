@@ -31,7 +31,7 @@ from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _plans as plans
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, model, sources
+from dphist_pipeline.spec import _code_lists, _query_files, model, sources
 from dphist_pipeline.spec.mistakes import MistakesError
 from dphist_pipeline.spec.sources import CodeListFolders
 from examples import mostly_soaked
@@ -235,11 +235,6 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         "the token",
         12,
         lambda: patch.object(model, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
-    ),
-    "a query that makes its own units": (
-        "one unit moves counts",
-        103,
-        lambda: patch.object(_row_queries, "_check_unit", lambda items, unit: None),
     ),
     "queries that need no decision": (
         "one unit moves counts",

@@ -706,8 +706,7 @@ LEDGER = (
         "dphist_pipeline/spec/_query_reach.py",
         (
             "attacks/test_queries_that_reach.py",
-            "unit/test_row_queries.py",
-            "unit/test_row_functions.py",
+            "unit/test_signed_queries.py",
         ),
         (Mutation("if name.lower() not in TABLE_FUNCTIONS:", "if False:", "read_csv() reads any file"),),
     ),

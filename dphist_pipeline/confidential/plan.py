@@ -11,6 +11,7 @@ from math import prod
 
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.reading import Reading
+from dphist_pipeline.spec.declared_columns import Condition, DerivedColumn
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import PrivacyUnit, Source, SqlFile
 
@@ -62,4 +63,6 @@ class CountingPlan:
     )  # columns that must not be text: the missing field
     time_zone: str = "UTC"  # of local days, and of times without an offset
     rows_seen: int | None = None  # T, the most rows of a unit that a quality table sees; None for no table
+    derive: tuple[DerivedColumn, ...] = ()  # columns that are made of those of the source, row by row
+    keep: tuple[Condition, ...] = ()  # what must be true of a row that is read at all
     marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other

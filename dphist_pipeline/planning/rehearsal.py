@@ -118,7 +118,14 @@ def _rehearsed(
     invented = invent(spec, period, rows)
     records = write_records(invented, spec, folder)
     store = Store.create(folder / "store")
-    elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
+    elsewhere = {
+        "derive": (),
+        "keep": (),
+        "source_sql": None,
+        "trusted_sql": False,
+        "source_table": None,
+        "hive": False,
+    }
     upstream = {"deps": (), "required_checks": (), "require": None}
     source = Source(glob.escape(str(records)))
     rehearsed = spec.model_copy(update={"source": source, **elsewhere, **upstream, "publish": "automatic"})
@@ -214,6 +221,8 @@ def _remarks(spec: ReleaseSpec) -> Iterator[str]:
     for axis in spec.domain.axes:
         if isinstance(axis, CalendarAxis) and spec.text_format and axis.column == spec.period_column:
             yield f"Odd: {axis.name} reads text only as in 2026-03-02, and `period_format` names another format"
+    if spec.derive or spec.keep:
+        yield "Not rehearsed: `derive` and `keep`; the records were invented with the derived columns, and all are kept"
     if spec.source_sql is not None:
         yield f"Not rehearsed: the query in {spec.source_sql}; the records were invented with the columns of its result"
     if untested() is not None:

@@ -68,6 +68,8 @@ def plan_of(
         period_format=spec.text_format,
         time_zone=spec.time_zone,
         undeclared_dates=spec.undeclared_dates if charges else {},
+        derive=spec.derive,
+        keep=spec.keep,
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )

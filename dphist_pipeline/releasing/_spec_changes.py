@@ -22,7 +22,7 @@ from dphist_pipeline.spec.mistakes import shortened
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
     *("epsilon", "neighbours", "privacy_unit", "max_rows_per_unit", "account", "quality", "mechanism", "settings"),
-    *(*OPTIONS, "period_format", "source", "source_sql"),
+    *(*OPTIONS, "period_format", "source", "source_sql", "derive", "keep"),
     *("period", "period_column", "axes"),
 )
 LONGEST_SHOWN = 60

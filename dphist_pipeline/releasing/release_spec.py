@@ -28,4 +28,5 @@ class ReleaseSpec(DeclaredRelease):
             return {}
         units = () if self.privacy_unit == EVERY_ROW else self.privacy_unit.columns
         columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes))
-        return {column: sources.TEXT[0] for column in columns if column is not None}
+        types = {column: sources.TEXT[0] for column in columns if column is not None}
+        return types | {one.column: one.kind for one in self.derive if one.column in types}

@@ -51,6 +51,7 @@ from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
+from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_derived
 from dphist_pipeline.spec.fields import (
     Epsilon,
     Flag,
@@ -210,6 +211,8 @@ class DeclaredRelease(EngineField):
     show_below: ShowBelow = None
     trusted_sql: Annotated[Flag, LATER] = False
     source_sql: Annotated[SqlFile | None, LATER] = None
+    derive: Annotated[Derive, Field(examples=[f"[{DERIVE_EXAMPLE}]"]), LATER] = ()
+    keep: Annotated[Keep, Field(examples=[f"[{KEEP_EXAMPLE}]"]), LATER] = ()
     max_rows_per_unit: Annotated[
         int,
         Field(strict=True, ge=1, le=LARGEST_BOUND),
@@ -270,6 +273,15 @@ class DeclaredRelease(EngineField):
         if written is None and info.data.get("trusted_sql"):
             raise ValueError("is required with `trusted_sql: true`: the file with the query")
         return None if written is None else sources.read_query(written, info)
+
+    @field_validator("derive")
+    @classmethod
+    def _unit_is_of_the_source(cls, derived: Derive, info: ValidationInfo) -> Derive:
+        if "privacy_unit" in info.data:
+            mistakes = unit_derived(derived, info.data["privacy_unit"].columns)
+            if mistakes:
+                raise MistakesError(mistakes)
+        return derived
 
     @field_validator("max_rows_per_unit")
     @classmethod
@@ -603,6 +615,8 @@ class DeclaredRelease(EngineField):
             "privacy_unit": str(self.privacy_unit),
             "quality": self.quality and self.quality.normalised(),
             "tables": self.tables and self.tables.normalised(),
+            "derive": [one.normalised() for one in self.derive],
+            "keep": [condition.normalised() for condition in self.keep],
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }
@@ -668,6 +682,8 @@ class CubeSpec(BaseModel):
     max_rows_per_unit: Annotated[int, Field(strict=True, ge=1, le=LARGEST_BOUND)]
     neighbours: Neighbours
     unit_normalise: Annotated[tuple[NormalForm, ...], listed()]
+    derive: Derive
+    keep: Keep
 
     _given: Domain | None = PrivateAttr(None)
 
@@ -700,6 +716,8 @@ class CubeSpec(BaseModel):
             if spec.grid.cells > MOST_CELLS:
                 problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
+            elif taken := unit_derived(spec.derive, spec.privacy_unit.columns):
+                mistakes = [(("derive", *at), problem) for at, problem in taken]
             elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:

@@ -20,6 +20,13 @@ from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
+from dphist_pipeline.confidential.reading._declared_columns import (
+    CATEGORIES,
+    check_kept,
+    kept_rows,
+    numbers_of,
+    with_derived_columns,
+)
 from dphist_pipeline.confidential.reading._derived import select_rows, with_plain_numbers
 from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import (
@@ -47,10 +54,10 @@ from dphist_pipeline.confidential.reading.source import (
 )
 from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.spec.declared_columns import inputs_of
 from dphist_pipeline.spec.sources import TEXT, undeclared_dates
 from dphist_pipeline.sql_files import identifier, literal, statement
 
-CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
 USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"
 
@@ -121,6 +128,7 @@ def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
     """The columns of a source that staging reads without a query."""
     columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
+    columns |= inputs_of(plan.derive, plan.keep)
     return {column for column in source.types if column in columns}
 
 
@@ -152,8 +160,9 @@ def prepared(
     if empty:
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
+    source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
-    as_numbers = tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
+    as_numbers = (*(axis.column for axis in plan.domain.axes if _is_number(axis)), *numbers_of(plan.keep))
     source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
@@ -161,6 +170,7 @@ def prepared(
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
+    source = kept_rows(source, plan.keep, types, numbers)
     parameters: dict[str, object] = {**source.parameters, **_ends(plan)}
     for axis in axes:
         parameters.update({} if axis.table else axis.parameters)
@@ -168,8 +178,9 @@ def prepared(
 
 
 def _with_digits(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The types of a source's columns, decimals of axes with their parameters; no record is read."""
-    decimals = [axis.column for axis in plan.domain.axes if source.types[axis.column] == "DECIMAL"]
+    """The types of a source's columns, decimals that are compared with their parameters; no record is read."""
+    columns = [*(axis.column for axis in plan.domain.axes), *(one.column for one in plan.keep)]
+    decimals = [column for column in columns if source.types[column] == "DECIMAL"]
     if not decimals:
         return dict(source.types)
     problem = "has decimals of a kind that cannot be read"
@@ -213,6 +224,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
             source = select_rows(connection, source, plan.source.query, plan.source.tries)
+        source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
         columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
         types = {**source.types, **source.server_times}
@@ -317,6 +329,7 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     for column, field in plan.undeclared_dates.items():
         if source.types[column] in TEXT and column not in source.server_times:
             raise ColumnRefused(column, undeclared_dates(field))
+    check_kept(source, plan.keep)
 
 
 def _check_numbers(axis: BinnedAxis, source: Source) -> None:

@@ -540,7 +540,9 @@ class DeclaredRelease(EngineField):
     @property
     def remarks(self) -> list[str]:
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
-        remarks = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
+        remarks = remarks_of_name(self.release) + sources.remarks(
+            self.source_sql, self.trusted_sql, self.account, self.privacy_unit.columns
+        )
         remarks += self.registry.advised(self.built_mechanism, self.settings)
         remarks += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
         remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)

@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -37,6 +37,7 @@ from pydantic import (
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.reading import ENCODINGS, OPTIONS, QUOTE_ALL, QUOTES, RFC, UTF_8, Encoding, Reading
+from dphist_pipeline.spec._declared_instead import Instead, declared_instead
 from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
@@ -689,10 +690,12 @@ def read_query(value: object, info: ValidationInfo) -> SqlFile:
     return file
 
 
-def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
+def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str, unit: Collection[str]) -> list[str]:
     """What to know about the query of a spec, a sentence or two each.
 
-    `trusted_sql`: whether the spec has the field of this name, which grants nothing.
+    Args:
+        trusted_sql: whether the spec has the field of this name, which grants nothing.
+        unit: the columns that name a privacy unit.
     """
     sentences = []
     if trusted_sql:
@@ -705,4 +708,17 @@ def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str) -> list
             f"The privacy promise rests on {query_file}, and audit and card say so. An operator signs its text: "
             f"`dphist ledger allow {account} --query {shlex.quote(query_file)} --reason TEXT`."
         )
+        if (instead := declared_instead(query_file.query.text, unit)) is not None:
+            sentences.append(_in_its_place(query_file, instead))
     return sentences
+
+
+def _in_its_place(query_file: str, instead: Instead) -> str:
+    """A sentence on the declared columns that say the same as a query."""
+    if not instead.lines:
+        return f"{query_file} says nothing that the spec does not: leave `source_sql` out, and nobody signs anything."
+    names = ", ".join(f"`{new}` for `{old}`" for old, new in instead.renamed.items())
+    return (
+        f"Without `source_sql` and a signature, these lines say the same as {query_file}, for dates and times without "
+        f"an offset: `{instead.lines}`{f', with {names} in axes and `period_column`' if names else ''}."
+    )

@@ -269,7 +269,7 @@ class DeclaredRelease(EngineField):
 
     @field_validator("source_sql", mode="before")
     @classmethod
-    def _query_is_judged(cls, written: object, info: ValidationInfo) -> SqlFile | None:
+    def _query_is_read(cls, written: object, info: ValidationInfo) -> SqlFile | None:
         if written is None and info.data.get("trusted_sql"):
             raise ValueError("is required with `trusted_sql: true`: the file with the query")
         return None if written is None else sources.read_query(written, info)

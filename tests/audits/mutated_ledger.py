@@ -703,6 +703,22 @@ LEDGER = (
         ),
     ),
     Part(
+        "dphist_pipeline/releasing/_plans.py",
+        ("system/test_signed_queries_released.py",),
+        (
+            Mutation(
+                "    if spec.source_sql is None:\n        return {}",
+                "    if True:\n        return {}",
+                "a query runs that nobody signed",
+            ),
+            Mutation(
+                "all(decision.tries for decision in decisions if decision.query is not None)",
+                "True",
+                "a query that was signed to fail drops people instead",
+            ),
+        ),
+    ),
+    Part(
         "dphist_pipeline/spec/_query_reach.py",
         (
             "attacks/test_queries_that_reach.py",

@@ -1,4 +1,4 @@
-"""Queries and operators: nothing is drawn by a query before its text is signed, and what was drawn needs no signature."""
+"""Queries: nothing is drawn by one before its text is signed, and what was drawn before needs no signature."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 from typing import Any
 
 import pytest
+import typer
 from office import Office
 
 from dphist_pipeline.cli.operate import ledger as ledger_commands
@@ -81,7 +82,7 @@ def test_at_a_terminal_it_is_asked_and_a_digest_signs_that_text_alone(
 ) -> None:
     before = asking.entries()
     monkeypatch.setattr(ledger_commands, "at_a_terminal", lambda: True)
-    monkeypatch.setattr(ledger_commands.typer, "confirm", lambda *given, **named: False)
+    monkeypatch.setattr(typer, "confirm", lambda *given, **named: False)
     ran = asking.run(*ALLOW)
     digest = hashlib.sha256(CLEANED.encode()).hexdigest()[:32]
     assert ran.code == 1 and f"--yes {digest}" in ran.err.replace("\n", "") and asking.entries() == before

@@ -1,4 +1,4 @@
-"""Columns made of a source's own, row by row: by the spec's query, or numbers from text with other signs in it."""
+"""What a spec's query gives of a source, and numbers from text with other signs in it."""
 
 from __future__ import annotations
 

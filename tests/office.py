@@ -192,8 +192,8 @@ class Office:
         with contextlib.suppress(DphistError), self.witnessed():
             spec = load_spec(self.folder / name, self.store)
             asked: list[tuple[dict[str, Any], str]] = [({"source": spec.reading.facts()}, "")]
-            if spec.source_sql is not None and spec.source_sql.query.needs_decision:
-                query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql)}
+            if spec.source_sql is not None:
+                query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql), "tries": True}
                 asked.append(({"query": query}, "for a test"))
             wanted = repr((spec.account, spec.privacy_unit, asked))
             if self._allowed == (wanted, self._ledger_as_it_is()):  # what is allowed again changes nothing

@@ -25,6 +25,7 @@ class SourcePlan:
     pattern: str  # an absolute glob of files here; of an object store, the address as written
     needed: tuple[str, ...] = ()  # absolute globs or addresses instead of `pattern`, where a period names its files
     query: SqlFile | None = None  # gives the rows, instead of the source's rows as they are
+    tries: bool = True  # whether an item of the query that raises is null, as the operator's decision says
 
     @property
     def numbers(self) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ class Decision:
     name: str  # what people call it: the address, the query's file, the folder as written, the day …
     reading: Reading | None = None
     query: str | None = None  # SHA-256 of a query's file, in hex
+    # Whether an item of the query that raises is null; else, as in decisions of before, the release fails.
+    tries: bool = False
     server: str | None = None  # of Spark, which `name` stood for: host and port, and no settings, which may be secret
     folder: str | None = None  # of code lists, links followed
     also_of: tuple[str, ...] = ()  # other accounts that the source belongs to

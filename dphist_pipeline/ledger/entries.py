@@ -73,10 +73,8 @@ class ChargeRequest(OfARelease):
     held: bool = False  # whether a person must approve its publication
     upstream_checked: str = ""  # why a person vouches for what the records come from, which nothing checked
     source: Reading | None = None  # what it would read, and how; None only in a ledger that knows no operator
-    # SHA-256 of its query's file, where nothing but an operator's decision vouches for the query.
-    query: str | None = None
+    query: str | None = None  # SHA-256 of its query's file, which an operator signs
     query_name: str = ""  # that file as written
-    query_because: str = ""  # why the query needs a decision
     engine: str = "duckdb"  # that would count; any other one needs a decision
     version: str | None = None  # of DuckDB, `duckdb=2.1`, where the suite did not pass with it: needs a decision, too
     checks: tuple[str, ...] = ()  # of upstream assets, which hold it back where they fail: each needs a decision

@@ -398,10 +398,13 @@ def check_not_allowed(account: str, name: str) -> LedgerError:
     return LedgerError("not_allowed", what=f"Check {name}", problem=problem, command=command)
 
 
-def query_not_allowed(account: str, name: str, reason: str) -> LedgerError:
-    """For a query that is not known to work row by row."""
+def query_not_allowed(account: str, name: str) -> LedgerError:
+    """For a query that nobody signed."""
     command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
-    problem = f"needs a decision for account '{account}', as it stands now: {reason.rstrip('. ')}"
+    problem = (
+        f"needs a decision for account '{account}', as its text stands now: the promise rests on it. What is charged "
+        "already goes on once that is made, for nothing"
+    )
     return LedgerError("not_allowed", what=f"Query {name}", problem=problem, command=command)
 
 

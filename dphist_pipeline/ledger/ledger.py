@@ -122,8 +122,8 @@ class Ledger(OpenedLedger):
 
         Args:
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
-            what: {"source": facts of a Reading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
-                {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
+            what: {"source": facts of a Reading}, {"query": {"sha256", "name", "tries"}}, {"engine": {"server",
+                "name"}}, {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
             reason: required for a query, and for what is decided by its name alone.
             Gives the decision that is in force; None where it waits for a second signature.
         """

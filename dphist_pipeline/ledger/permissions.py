@@ -284,10 +284,10 @@ class Permissions:
         raise errors.source_not_allowed(account, reading, last, fields, [decision.name for decision in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
-        for decision in self.of(request.account):
+        for decision in reversed(self.of(request.account)):
             if decision.query is not None and decision.query == request.query:
                 return decision
-        raise errors.query_not_allowed(request.account, request.query_name, request.query_because)
+        raise errors.query_not_allowed(request.account, request.query_name)
 
     def _engine(self, account: str, engine: str) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.server is not None]
@@ -316,7 +316,7 @@ class Permissions:
         raise errors.check_not_allowed(account, name)
 
 
-_what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")
+_what = attrgetter("kind", "reading", "query", "tries", "server", "folder", "also_of")
 
 
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
@@ -338,6 +338,7 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
         name=reading.address if reading else stated["name"],
         reading=reading,
         query=stated["sha256"] if kind == "query" else None,
+        tries=kind == "query" and stated.get("tries", False) is True,
         server=stated["server"] if kind == "engine" else None,
         folder=stated["folder"] if kind == "code_lists" else None,
         also_of=tuple(facts.get("also_of", ())),

@@ -11,6 +11,7 @@ from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Halted, first_of
+from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.reading import Reading
@@ -39,23 +40,26 @@ class FilesMissing(Halted):
 def plan_of(
     spec: ReleaseSpec,
     period: Period,
-    allowed: Reading | None = None,
+    decisions: Sequence[Decision] = (),
     run: MechanismRun | None = None,
     charges: bool = False,
 ) -> CountingPlan:
     """What reading and counting need of a spec, for one period.
 
     Args:
-        allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
+        decisions: of operators, that of the source first; a study, which publishes nothing, has none.
         run: of the mechanism, as a release froze it; what reads without a release has none.
         charges: whether a new charge is to follow, for which a column of text says how its dates are written.
 
     Raises:
         FilesMissing: with each file that the period needs and that is not there.
     """
-    source = source_plan(spec, allowed or replace(spec.reading, folder=None))
+    reading = decisions[0].reading if decisions else replace(spec.reading, folder=None)
+    assert reading is not None, "the first decision is of the source"
+    tries = all(decision.tries for decision in decisions if decision.query is not None)
+    source = replace(source_plan(spec, reading), query=spec.source_sql, tries=tries)
     return CountingPlan(
-        source=replace(source, needed=expected_patterns(spec, period), query=spec.source_sql),
+        source=replace(source, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,
@@ -100,7 +104,7 @@ def run_of(spec: ReleaseSpec) -> MechanismRun:
     family = spec.family
     measured = () if family is None else tuple(shares_for(family).marginals)
     grids = (spec.domain,) if family is None else tuple(family.grid(axes) for axes in measured)
-    return MechanismRun(spec.build_mechanism(), spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
+    return MechanismRun(spec.built_mechanism, spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
 
 
 def request_of(
@@ -131,11 +135,10 @@ def request_of(
 
 
 def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
-    """What the ledger must allow of a spec's query, where the query does not speak for itself."""
-    if spec.source_sql is None or not spec.source_sql.query.needs_decision:
+    """The query of a spec, which an operator signs."""
+    if spec.source_sql is None:
         return {}
-    query = spec.source_sql.query
-    return {"query": query.sha256, "query_name": str(spec.source_sql), "query_because": query.needs_decision}
+    return {"query": spec.source_sql.query.sha256, "query_name": str(spec.source_sql)}
 
 
 def source_plan(records: RecordSource, reading: Reading) -> SourcePlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 from dphist_pipeline import mechanisms
@@ -15,7 +16,8 @@ class ReleaseSpec(DeclaredRelease):
 
     registry: ClassVar[Registry] = mechanisms
 
-    def build_mechanism(self) -> mechanisms.Mechanism:
+    @cached_property
+    def built_mechanism(self) -> mechanisms.Mechanism:
         """The mechanism with its settings."""
         return mechanisms.build(self.mechanism, self.plain_settings)
 

@@ -183,7 +183,7 @@ class SpecDecisions:
         """Commands for what the spec needs besides, and what each of them needs a reason or an address for."""
         spec, allow = self.spec, f"dphist ledger allow {self.spec.account}"
         commands = []
-        if spec.source_sql is not None and spec.source_sql.query.needs_decision:
+        if spec.source_sql is not None:
             commands.append(f"{allow} --query {shlex.quote(str(spec.source_sql))} --reason TEXT")
         if spec.engine == "spark":
             commands.append(f"{allow} --spark ADDRESS")

@@ -7,7 +7,6 @@ project.
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import re
 import shutil
@@ -381,13 +380,15 @@ def asked_by_options(
 
 
 def _query(file: Path) -> dict[str, Any]:
+    from dphist_pipeline.spec._signed_queries import read_query_file
+
     try:
-        content = file.read_bytes()
-    except OSError as error:
-        problem = error.strerror or "cannot be read"
+        query = read_query_file(file, str(file))
+    except ValueError as error:
+        problem = str(error).rstrip(". ")
     else:
-        return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
-    raise decision_refused(f"query {file}", problem)
+        return {"query": {"sha256": query.sha256, "name": str(file), "tries": True}}
+    raise decision_refused("--query", problem)
 
 
 def _check(name: str) -> dict[str, Any]:

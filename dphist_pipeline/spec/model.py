@@ -269,7 +269,7 @@ class DeclaredRelease(EngineField):
 
     @field_validator("source_sql", mode="before")
     @classmethod
-    def _query_is_judged(cls, written: object, info: ValidationInfo) -> SqlFile | None:
+    def _query_is_read(cls, written: object, info: ValidationInfo) -> SqlFile | None:
         if written is None and info.data.get("trusted_sql"):
             raise ValueError("is required with `trusted_sql: true`: the file with the query")
         return None if written is None else sources.read_query(written, info)
@@ -399,7 +399,7 @@ class DeclaredRelease(EngineField):
     def _mechanism_serves(self) -> Self:
         """The last check: whether the mechanism can serve these axes with this budget."""
         try:
-            mechanism = self.build_mechanism()
+            mechanism = self.built_mechanism
             if self.family is not None:
                 mechanism.check_family(self.family, self.sensitivity, self.mechanism_epsilon)
             else:
@@ -540,8 +540,10 @@ class DeclaredRelease(EngineField):
     @property
     def remarks(self) -> list[str]:
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
-        remarks = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        remarks += self.registry.advised(self.build_mechanism(), self.settings)
+        remarks = remarks_of_name(self.release) + sources.remarks(
+            self.source_sql, self.trusted_sql, self.account, self.privacy_unit.columns
+        )
+        remarks += self.registry.advised(self.built_mechanism, self.settings)
         remarks += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
         remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.has_placeholders:
@@ -596,7 +598,8 @@ class DeclaredRelease(EngineField):
         """The queries of a file: axis, first cell, the cell after the last, weight; empty where the spec names none."""
         return self.plain_settings.get(SETTING, ()) if self.mechanism == WORKLOAD else ()
 
-    def build_mechanism(self) -> NamedMechanism:
+    @cached_property
+    def built_mechanism(self) -> NamedMechanism:
         """The mechanism with its settings."""
         mechanism: NamedMechanism = self.registry.build(self.mechanism, self.plain_settings)
         return mechanism
@@ -605,7 +608,7 @@ class DeclaredRelease(EngineField):
         """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""
         special: dict[str, object] = {
             "epsilon": str(self.epsilon),
-            "settings": self.registry.settings_of(self.build_mechanism()),
+            "settings": self.registry.settings_of(self.built_mechanism),
             "axes": [axis.normalised() for axis in self.axes],
             "owners": list(self.owners),
             "deps": list(self.deps),
@@ -623,16 +626,24 @@ class DeclaredRelease(EngineField):
             special["privacy_unit"] = list(self.privacy_unit.columns)
         return {field: getattr(self, field) for field in type(self).model_fields} | special
 
-    def digested(self) -> dict[str, object]:
+    @cached_property
+    def digested(self) -> Mapping[str, object]:
         """The fields that are part of the digest, as JSON values."""
         facts = digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
         # What says the default aloud changes nothing.
         return {name: value for name, value in facts.items() if (name, value) != ("period_format", ISO)}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return sha256(self.digested())
+        return sha256(self.digested)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The spec with other fields; what was derived from it before is derived anew."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in vars(copy).keys() - type(self).model_fields:
+            del vars(copy)[name]
+        return copy
 
     def period_named(self, key: str) -> Period:
         """The period with that key; raises PeriodError for another day than the first of a period."""

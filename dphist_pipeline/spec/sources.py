@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -37,8 +37,8 @@ from pydantic import (
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.reading import ENCODINGS, OPTIONS, QUOTE_ALL, QUOTES, RFC, UTF_8, Encoding, Reading
-from dphist_pipeline.spec._row_functions import is_time_format
-from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
+from dphist_pipeline.spec._declared_instead import Instead, declared_instead
+from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
@@ -319,9 +319,9 @@ class Source(str):
 
 
 class SqlFile(str):
-    """The file of a query as written, and the query that was read from it and judged."""
+    """The file of a query as written, and the query that was read from it."""
 
-    query: RowQuery
+    query: SignedQuery
 
 
 class PrivacyUnit(str):
@@ -454,6 +454,18 @@ def remarks_of_letters(source: str | None, encoding: Encoding, domain: Domain) -
         "they are undeclared, and nothing but `dphist look` tells. Write `csv_encoding: windows-1252` for such a file."
         for name in names[:1]
     ]
+
+
+# Not %z and %Z: they give a time with an offset, which is another kind.
+_DIRECTIVE = re.compile(r"%(?:-[dmHIMSyj]|[YymdHIMSfpbBjaA%])")
+LONGEST_FORMAT = 200
+
+
+def is_time_format(text: str) -> bool:
+    """Whether `try_strptime` takes a text as a format of dates or times without an offset; %% is a percent sign."""
+    text = text.replace("%%", "")
+    plain, directives = _DIRECTIVE.subn("", text)
+    return directives > 0 and "%" not in plain and len(text) <= LONGEST_FORMAT
 
 
 def date_format(value: str) -> str:
@@ -672,29 +684,41 @@ class RecordSource(BaseModel):
 
 
 def read_query(value: object, info: ValidationInfo) -> SqlFile:
-    """The file of a query over the source, read and judged; relative names start from the project's folder."""
-    base, unit = (info.context or {}).get("base"), info.data.get("privacy_unit", EVERY_ROW)
+    """The file of a query over the source; relative names start from the project's folder."""
     file = SqlFile(text(value))
-    columns = () if unit == EVERY_ROW else unit.columns
-    file.query = read_row_query(Path(base or ".") / file, str(file), unit=columns)
+    file.query = read_query_file(Path((info.context or {}).get("base") or ".") / file, str(file))
     return file
 
 
-def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
+def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str, unit: Collection[str]) -> list[str]:
     """What to know about the query of a spec, a sentence or two each.
 
-    `trusted_sql`: whether the spec has the field of this name, which grants nothing.
+    Args:
+        trusted_sql: whether the spec has the field of this name, which grants nothing.
+        unit: the columns that name a privacy unit.
     """
     sentences = []
     if trusted_sql:
         sentences.append(
-            "`trusted_sql` grants nothing any more: a query is judged row by row, or allowed in the ledger. The field "
-            "stays part of the digest; remove it with the next revision."
+            "`trusted_sql` grants nothing any more: an operator signs each query in the ledger. The field stays part "
+            "of the digest; remove it with the next revision."
         )
-    if query_file is not None and query_file.query.needs_decision:
+    if query_file is not None:
         sentences.append(
-            f"{query_file}, {query_file.query.needs_decision}. So the query needs an operator's decision: "
-            f"`dphist ledger allow {account} --query {shlex.quote(query_file)} --reason TEXT`. Then the privacy "
-            "promise rests on the query, and audit and card say so."
+            f"The privacy promise rests on {query_file}, and audit and card say so. An operator signs its text: "
+            f"`dphist ledger allow {account} --query {shlex.quote(query_file)} --reason TEXT`."
         )
+        if (instead := declared_instead(query_file.query.text, unit)) is not None:
+            sentences.append(_in_its_place(query_file, instead))
     return sentences
+
+
+def _in_its_place(query_file: str, instead: Instead) -> str:
+    """A sentence on the declared columns that say the same as a query."""
+    if not instead.lines:
+        return f"{query_file} says nothing that the spec does not: leave `source_sql` out, and nobody signs anything."
+    names = ", ".join(f"`{new}` for `{old}`" for old, new in instead.renamed.items())
+    return (
+        f"Without `source_sql` and a signature, these lines say the same as {query_file}, for dates and times without "
+        f"an offset: `{instead.lines}`{f', with {names} in axes and `period_column`' if names else ''}."
+    )

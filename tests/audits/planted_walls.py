@@ -38,7 +38,7 @@ from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _engines as engines
 from dphist_pipeline.releasing import sanitizing
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import _row_queries, model, sources
+from dphist_pipeline.spec import model, sources
 
 Planted = Callable[[], AbstractContextManager[Any]]
 SECRET = "s3cret-of-the-service"
@@ -127,11 +127,6 @@ def publishes_records_as_codes(office: Office) -> bool:
     office.write_records({"patient": ["ann"], "age": [3.5], "ward": ["surgery"]})
     released(office, axes=[axis])
     return any(b"3.5" in path.read_bytes() for path in (office.store / "public").rglob("audit.json"))
-
-
-def makes_every_ward_a_patient(office: Office) -> bool:
-    (office.folder / "units.sql").write_text("SELECT ward AS patient, age, ward FROM source")
-    return released(office, source_sql="units.sql")
 
 
 def edits_an_allowed_query(office: Office) -> bool:
@@ -310,12 +305,6 @@ WALLS = [
         lambda: patch.object(sources, "_allowed", any_file),
         publishes_records_as_codes,
         f"{SOURCES}::test_no_records_are_published_as_the_codes_of_a_list",
-    ),
-    Wall(
-        "a unit column may be computed",
-        lambda: patch.object(_row_queries, "_check_unit", nothing),
-        makes_every_ward_a_patient,
-        f"{SOURCES}::test_a_query_that_makes_every_visit_a_patient_needs_a_decision",
     ),
     Wall(
         "a query's digest is not compared",

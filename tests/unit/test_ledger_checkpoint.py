@@ -16,6 +16,7 @@ from error_codes import coded, ledger_refuses
 from fork_server import PROCESSES
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, set_clock, url, url_of, week
 
+from dphist_pipeline import reading
 from dphist_pipeline.ledger import _checkpoint as checkpoint
 from dphist_pipeline.ledger import _replay as judging
 from dphist_pipeline.ledger.decisions import EVERYWHERE
@@ -337,3 +338,7 @@ def reread_whole(made: Ledger) -> OpenedLedger:
     """The ledger by books that were judged from the first entry on."""
     with made._file.transaction("read") as connection:
         return OpenedLedger(made._file, checkpoint.judged(made._file.where, connection, whole=True))
+
+
+def test_how_a_source_is_read_is_part_of_what_judges_entries() -> None:
+    assert Path(reading.__file__).read_bytes() in checkpoint._judging_code()

@@ -5,6 +5,7 @@ What a spec asks for is shown, and signed after a question in a terminal, or by 
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ ForOption = Annotated[
     Path | None, typer.Option("--for", metavar="SPEC", help="Takes it all from a release's spec, shows it, and asks.")
 ]
 YesOption = Annotated[
-    str | None, typer.Option(metavar="DIGEST", help="With --for: signs what was shown with this digest; does not ask.")
+    str | None,
+    typer.Option(metavar="DIGEST", help="With --for or --query: signs what was shown with this digest; does not ask."),
 ]
 
 
@@ -189,7 +191,9 @@ def allow(
     yes: YesOption = None,
     query: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A query that joins or computes units, as this file is now. Needs --reason."),
+        typer.Option(
+            metavar="FILE", help="The query of a spec, as this file is now: shows its text, and asks. Needs --reason."
+        ),
     ] = None,
     code_lists: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A folder of public code lists, for all accounts.")
@@ -235,7 +239,8 @@ def allow(
     shows them in words with a digest, and asks; `--yes DIGEST` signs it.
     """
     others = {"--query": query, "--code-lists": code_lists, "--clock": clock, "--engine": engine, "--spark": spark}
-    _refuse_mixed(for_spec, yes, read, {**others, "--check": check, "--reason": reason or None})
+    if query is None or for_spec is not None:
+        _refuse_mixed(for_spec, yes, read, {**others, "--check": check, "--reason": reason or None})
     if for_spec is not None:
         _allow_for(for_spec, yes, account, read.also_of, store, as_json)
         return
@@ -261,7 +266,12 @@ def allow(
     decisions, name = StoreDecisions.of(opened_store), str(account)
     reading = read.reading(decisions, name, decisions.ledger.account(name).privacy_unit)
     readings = [{"source": reading.facts()}] if reading is not None else []
-    for what in [*readings, *asked_by_options(query=query, check=check, spark=spark)]:
+    asked = asked_by_options(query=query, check=check, spark=spark)
+    if query is not None and not as_json:
+        _show_query(
+            query, asked[0]["query"]["sha256"], yes, ["dphist", "ledger", "allow", name, *_where(store)], reason
+        )
+    for what in [*readings, *asked]:
         print_allowed(decisions.allow(name, what, reason, (read.also_of) if "source" in what else []), as_json)
 
 
@@ -384,6 +394,31 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     given = {"--source": read.source, **{option_of(name): value for name, value in read.ways.items()}, **others}
     if for_spec is not None and (mixed := [name for name, value in given.items() if value is not None]):
         raise typer.BadParameter(f"says these already; leave out {', '.join(mixed)}", param_hint="--for")
+
+
+def _show_query(query: Path, sha256: str, yes: str | None, command: list[str], reason: str) -> None:
+    """Shows the text of a query before it is signed: at a terminal it asks, elsewhere the command has said so.
+
+    `yes`: the digest that was shown before, of which nothing is asked. `command`: would sign it.
+    """
+    from dphist_pipeline.releasing.spec_decisions import DIGITS, not_signed, signed_another
+
+    content = query.read_bytes()
+    digest = sha256[:DIGITS]
+    if hashlib.sha256(content).hexdigest() != sha256 or yes not in (None, digest):
+        raise signed_another(yes or digest, hashlib.sha256(content).hexdigest()[:DIGITS])
+    # A sign that a terminal would obey, or hide, is shown by its number.
+    shown = (sign if sign.isprintable() or sign in "\n\t" else f"\\u{ord(sign):04x}" for sign in content.decode())
+    out.print(f"For {escape(str(query))} you sign this text:\n\n{escape(''.join(shown).strip())}\n")
+    print_facts(
+        {
+            "errors": "an item that raises is null for its row, where it looks at that row alone; anything else that "
+            "raises fails the release",
+            "digest": digest,
+        }
+    )
+    if yes is None and at_a_terminal() and not typer.confirm("Sign this?", default=False):
+        raise not_signed(digest, shlex.join([*command, "--query", str(query), "--reason", reason]))
 
 
 def _open_for(

@@ -99,7 +99,7 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
 def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
     """Writes all rows by one statement; or says that the engine failed on something that may be what a row holds.
 
-    An allowed query may look at many rows at once, so that none of them has a meaning alone: its failure goes on.
+    A query may look at many rows at once, so that none of them has a meaning alone: its failure goes on.
     """
     try:
         with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
@@ -107,7 +107,7 @@ def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
     except rows_alone.OF_THE_MACHINE:
         raise
     except duckdb.Error:
-        if plan.source.query is not None and plan.source.query.query.trusted:
+        if plan.source.query is not None:
             raise
         return False
     return True
@@ -125,13 +125,11 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 
 
 def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
-    """The columns of a source that staging reads, by a judged query or without one."""
-    query = plan.source.query.query if plan.source.query is not None else None
+    """The columns of a source that staging reads without a query."""
     columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     columns |= inputs_of(plan.derive, plan.keep)
-    read = {column.lower() for column in query.columns} if query is not None else set()
-    return {column for column in source.types if column in columns or column.lower() in read}
+    return {column for column in source.types if column in columns}
 
 
 def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
@@ -158,7 +156,7 @@ def prepared(
     source_plan, reading = plan.source, plan.source.reading
     source = replace(source, unit=_unit_of(plan))
     if source_plan.query is not None:
-        source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
+        source = select_rows(connection, source, source_plan.query, source_plan.tries)
     if empty:
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
@@ -196,7 +194,7 @@ def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
 
 def _unread(found: SourcePlan) -> str:
     """What a message says of a source that could not be read to its end."""
-    trusted = ", or a row on which the allowed query fails" if found.query and found.query.query.trusted else ""
+    trusted = ", or a row on which the allowed query fails" if found.query is not None else ""
     store = ", a store that gave no answer or whose files changed" if found.written.in_store else ""
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
 
@@ -225,7 +223,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
         for column in source.unit if source.is_csv else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
-            source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
+            source = select_rows(connection, source, plan.source.query, plan.source.tries)
         source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
         columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))

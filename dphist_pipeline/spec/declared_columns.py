@@ -38,6 +38,7 @@ class DerivedColumn(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[str]  # DuckDB type of what it gives
+    reads_dates: ClassVar[bool] = True
 
     column: Name
 
@@ -126,7 +127,7 @@ class DatePart(DerivedColumn):
 class FirstLetters(DerivedColumn):
     """The first Unicode code points of a text, or digits of a whole number."""
 
-    kind = "VARCHAR"
+    kind, reads_dates = "VARCHAR", False
     first_letters: int = Field(strict=True, ge=1, le=MOST_LETTERS)
     of: Text
 

@@ -104,6 +104,22 @@ class Publication:
         check_axes(self.domain, by)
         return self._table("dph_marginal", by, MARGINAL_COLUMNS, list(by), self._whole_bins(box))
 
+    def cells_by_period(self) -> dict[tuple[str, int], pa.Table]:
+        """What `marginal` answers by all axes, asked once for all periods of the release, which have the same cells.
+
+        By period and revision: the columns of an answer, a row for each cell.
+        """
+        axes = [axis.name for axis in self.domain.axes]
+        rows = call_macro(self._periods, "dph_marginal", "*", (axes,))
+        # By their places: an axis may be called as a column of an answer.
+        after = len(rows.column_names) - rows.column_names[::-1].index(MARGINAL_COLUMNS[-1])
+        answers = rows.select(range(after - len(MARGINAL_COLUMNS), after))
+        starts = range(0, rows.num_rows, self.domain.cells)
+        return {
+            (rows[0][start].as_py(), rows[1][start].as_py()): answers.slice(start, self.domain.cells)
+            for start in starts
+        }
+
     def share(self, part: Box, whole: Box) -> Answer:
         """The share of a box that lies in a part of it, from 0 to 1: `dph_share`; the part is the cells in both boxes.
 

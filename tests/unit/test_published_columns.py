@@ -11,15 +11,14 @@ import by_hand
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from dphist_pipeline.answering.croissant import write_croissant
 from office import AGE, WARD
 
-from dphist_pipeline.answering import _views
+from dphist_pipeline.answering import _views, latest_cells
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.integrations.dagster._shown import table_schema
 from dphist_pipeline.published_columns import VALUE_COLUMNS, ValueColumn
-from dphist_pipeline.publishing import _latest_cells as latest_cells
 from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.spec import fields
@@ -34,7 +33,6 @@ QUESTIONS = ("dph_total('weekly')", "dph_band('weekly')", "dph_whole('weekly')",
 def test_a_value_column_is_described_everywhere(column: ValueColumn) -> None:
     assert column.name in fields.OUR_COLUMNS
     assert _views._COMMENTS[column.name] == column.in_views != ""
-    assert latest_cells.ABOUT[column.name] == column.in_latest != ""
 
 
 def test_files_and_dagster_have_the_same_value_columns(tmp_path: Path) -> None:

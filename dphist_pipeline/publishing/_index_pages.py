@@ -58,8 +58,11 @@ _ABOUT, _PERIODS = '<script type="application/json" id="about">', '<script type=
 _END = "</script>"
 CONTEXT = {"@context": "https://schema.org/"}
 SURE = "Differentially private counts with 95 % intervals."
-KINDS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-KINDS["xlsx"] = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+KINDS = {
+    "csv": "text/csv",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "parquet": "application/vnd.apache.parquet",
+}
 WIDE, HIGH = 1000, 200  # units of the picture; the page says how large it is shown
 MARGIN = 12
 LEAST = 2  # periods
@@ -390,7 +393,8 @@ def _alarm(publications: Sequence[ListedPublication], newest: ListedPublication 
 def _latest_files(folder: Path) -> list[str]:
     """Paths of files with every current cell, below the folder of the release; the first ones of many."""
     there = [path for path in folder.glob("latest/**/cells.*") if path.stat().st_size]
-    paths = sorted(path.relative_to(folder).as_posix() for path in there)
+    there.sort(key=lambda path: (path.parent, [*KINDS, path.suffix[1:]].index(path.suffix[1:])))
+    paths = [path.relative_to(folder).as_posix() for path in there]
     return [path for path in paths if is_path(f"{folder.name}/{path}")][:MOST_FILES]
 
 

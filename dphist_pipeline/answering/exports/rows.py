@@ -115,7 +115,8 @@ class Exported:
                 about = "an end of the bin; empty for an open end and for `other`"
             meanings |= dict.fromkeys(ReaderAxis(axis).published, f"{axis.name}: {about}")
             meanings.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
-            meanings |= {name: about for name, (_, about) in ReaderAxis(axis).columns_beside(axes).items()}
+            for name, (kind, about) in ReaderAxis(axis).columns_beside(axes).items():
+                meanings[name] = f"{about}; in CSV and workbooks empty if open" if kind in ("from", "to") else about
         return meanings
 
     def tables(self) -> Iterator[pa.Table]:

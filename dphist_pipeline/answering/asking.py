@@ -38,6 +38,7 @@ from dphist_pipeline.sql_files import identifier
 Box = Mapping[str, Condition]
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
 MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
+WHOLE_COLUMNS = ("whole_count", "estimate")
 POPULATION = "dph_population"
 NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
 NO_NAMES: Mapping[str, object] = MappingProxyType({})
@@ -104,16 +105,23 @@ class Publication:
         check_axes(self.domain, by)
         return self._table("dph_marginal", by, MARGINAL_COLUMNS, list(by), self._whole_bins(box))
 
-    def cells_by_period(self) -> dict[tuple[str, int], pa.Table]:
-        """What `marginal` answers by all axes, asked once for all periods of the release, which have the same cells.
+    def marginals(self) -> dict[tuple[str, int], pa.Table]:
+        """What `marginal` answers by all axes for each period of the release, which have the same cells.
 
         By period and revision: the columns of an answer, a row for each cell.
         """
-        axes = [axis.name for axis in self.domain.axes]
-        rows = call_macro(self._periods, "dph_marginal", "*", (axes,))
+        return self._of_periods("dph_marginal", MARGINAL_COLUMNS, [axis.name for axis in self.domain.axes])
+
+    def wholes(self) -> dict[tuple[str, int], pa.Table]:
+        """What `whole` answers for each period of the release, which have the same cells, without columns of axes."""
+        return self._of_periods("dph_whole", WHOLE_COLUMNS)
+
+    def _of_periods(self, macro: str, columns: Sequence[str], *arguments: object) -> dict[tuple[str, int], pa.Table]:
+        """The answers of a macro with a row for each cell, by period and revision: asked once, since planning costs."""
+        rows = call_macro(self._periods, macro, "*", arguments)
         # By their places: an axis may be called as a column of an answer.
-        after = len(rows.column_names) - rows.column_names[::-1].index(MARGINAL_COLUMNS[-1])
-        answers = rows.select(range(after - len(MARGINAL_COLUMNS), after))
+        after = len(rows.column_names) - rows.column_names[::-1].index(columns[-1])
+        answers = rows.select(range(after - len(columns), after))
         starts = range(0, rows.num_rows, self.domain.cells)
         return {
             (rows[0][start].as_py(), rows[1][start].as_py()): answers.slice(start, self.domain.cells)
@@ -181,7 +189,7 @@ class Publication:
 
         One row per cell: the columns of the axes, `whole_count` and `estimate`.
         """
-        return self._table("dph_whole", None, ("whole_count", "estimate"))
+        return self._table("dph_whole", None, WHOLE_COLUMNS)
 
     def rate(self, by: Sequence[str], population: pa.Table, per: float, box: Box) -> pa.Table:
         """The estimated counts by axes or levels for each `per` (above 0) people of a public population: `dph_rate`.

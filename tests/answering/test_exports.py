@@ -16,8 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from by_hand import AGE
 from error_codes import coded
+from families_by_hand import publish_family
 from office import Office
+from test_best_tables import FAMILIES
 
+from dphist_pipeline.answering import _views
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import columns as exported_columns
 from dphist_pipeline.answering.exports.codes import code_list
@@ -67,6 +70,11 @@ def exported(public: Path, to: str, file: Path, **asked: Any) -> Path:
     return file
 
 
+def exported_as(of: Exported, to: str, file: Path) -> Path:
+    write_export(of, to, file)
+    return file
+
+
 def expected(public: Path, column: str) -> list[Any]:
     """A column of the published tables of the latest revisions, in order."""
     folders = [
@@ -91,6 +99,7 @@ def test_a_column_that_a_later_version_publishes_is_exported_by_itself(
     )
     monkeypatch.setattr(parquet_tables, "KINDS_OF_VALUES", parquet_tables.KINDS_OF_VALUES | {"doubt": "double"})
     publish(tmp_path / "public", WEEKS[1], **limit)
+    monkeypatch.setitem(_views._COMMENTS, "doubt", column.in_views)
     read = exported_columns._as_published("doubt")
     further = exported_columns.Column(column.name, column.kind, column.in_views, read, is_hidden=True)
     monkeypatch.setattr(exported_columns, "COLUMNS", (*exported_columns.COLUMNS, further))
@@ -372,3 +381,38 @@ def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
     assert office.run("export", "wards", "--to", "pdf").code == 2
     done = office.run("export", "wards", "--to", "sdmx-csv", "--output", "x.csv", "--revision", "1")
     assert done.code == 0 and "DPHIST:wards(1.0)" in (office.folder / "x.csv").read_text()
+
+
+@pytest.mark.slow
+def test_whole_numbers_are_those_of_the_macro_and_first_in_tables_of_a_family(public: Path, tmp_path: Path) -> None:
+    one = Exported.read(public, "weekly")
+    for publication, table in zip(one.publications, one.tables(), strict=True):
+        assert table["whole_count"].to_pylist() == publication.whole()["whole_count"].to_pylist()
+    assert [*one.columns].index("whole_count") > [*one.columns].index("ci_upper")
+    publish_family(tmp_path / "families", *FAMILIES["levels"])
+    table_name = next(iter(FAMILIES["levels"][1]))
+    name = f"family_{table_name}" if isinstance(table_name, str) else f"family_{'_'.join(table_name)}"
+    family = Exported.read(tmp_path / "families", name)
+    assert [*family.columns].index("whole_count") == [*family.columns].index("estimate") - 1
+    header = exported_as(family, "csv", tmp_path / "x.csv").read_text(encoding="utf-8").partition("\n")[0].split(",")
+    assert header == [*family.columns]
+
+
+@pytest.mark.parametrize("limit", [10, None])
+def test_a_whole_number_below_the_least_figure_or_beside_a_hidden_one_is_not_told(
+    tmp_path: Path, limit: int | None
+) -> None:
+    wards = {"column": "ward", "values": ["a", "b", "c", "d"]}
+    made = by_hand.estimate([wards], np.array([-8.0, 9.0, 11.0, 57.0]), off=0)
+    by_hand.publish(tmp_path, made, [wards], period="all", **({"show_below": limit} if limit else {}))
+    one = Exported.read(tmp_path, "weekly")
+    (table,) = one.tables()
+    counts = table["whole_count"].to_pylist()
+    file = exported_as(one, "csv", tmp_path / "x.csv")
+    found = [row["whole_count"] for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
+    below = limit or -100
+    shown = [
+        "below 10" if count < below else "" if value < below else str(count)
+        for count, value in zip(counts, (-8, 9, 11, 57), strict=True)
+    ]
+    assert found == shown and counts[3] > 10

@@ -23,7 +23,7 @@ from dphist_pipeline.published_columns import VALUE_COLUMNS
 class Cells:
     """What the columns of a publication are made from.
 
-    `answered`: what `dph_marginal` answers of each cell in declared order, by the names of its columns.
+    `answered`: what `dph_marginal` and `dph_whole` answer of each cell in declared order, by their columns.
     """
 
     publication: Publication
@@ -107,6 +107,14 @@ _OF_CELLS = (
     ),
     _answered("ci_lower", _MEANINGS["ci_lower"], marked("Lower end of the 95 % interval")),
     _answered("ci_upper", _MEANINGS["ci_upper"], marked("Upper end of the 95 % interval")),
+    Column(
+        "whole_count",
+        "int64",
+        marked("the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones"),
+        lambda cells: cells.answered["whole_count"],
+        marked("Whole number"),
+        is_hidden=True,
+    ),
     _word("reliability", marked("a word for the error")),
     _word("note", marked("what to know about the estimate, in English")),
 )

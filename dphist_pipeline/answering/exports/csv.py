@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.answering.exports.rows import Exported, hidden_columns, masks_of, places_of
+from dphist_pipeline.answering.exports.rows import Exported, masks_of, places_of
 from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA
 from dphist_pipeline.shown_below import limit_of, words_for
 
@@ -42,12 +42,9 @@ def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Tabl
             if field.name in places:
                 column = pc.add(pc.round(column, places[field.name]), 0.0)  # no negative zero
         shown = shown.set_column(place, field.name, column)
-    hidden = masks_of(one, rows)
-    if hidden is None:
-        return shown
     words = words_for(limit_of(one.audit) or 0)
-    for name in hidden_columns(rows):
-        low, out = (pa.array(mask) for mask in hidden.of(name))
+    for name, hidden in masks_of(one, rows).items():
+        low, out = (pa.array(mask) for mask in hidden)
         texts = pc.if_else(out, pa.scalar(None, pa.string()), shown[name].cast(pa.string()))
         shown = shown.set_column(shown.column_names.index(name), name, pc.if_else(low, words, texts))
     return shown

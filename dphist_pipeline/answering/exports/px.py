@@ -48,7 +48,8 @@ def write(exported: Exported, file: Path) -> None:
 
 def contents_of(exported: Exported) -> list[Column]:
     """The columns of numbers, in order."""
-    return [column for column in columns.COLUMNS if column.is_number and column.name in exported.columns]
+    numbers = {column.name: column for column in columns.COLUMNS if column.is_number}
+    return [numbers[name] for name in exported.columns if name in numbers]
 
 
 def px_lines(exported: Exported) -> Iterator[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
@@ -32,8 +33,9 @@ from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
-from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
+from dphist_pipeline.shown_below import hidden_in_words, limit_of, masks, words_for
 
+Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 LATEST = "latest"
 NOBODY = About()
 
@@ -98,10 +100,15 @@ class Exported:
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name."""
+        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name.
+
+        Whole numbers come first in tables of a family: there they have less error, and agree over all tables.
+        """
         axes = self._axes
         told = {column.name: column.meaning for column in columns.COLUMNS if column.name not in axes}
         keys = {column.name: told.pop(column.name) for column in KEY}
+        if all(PublishedFolder(one.folder).is_table for one in self.publications):
+            told = {"whole_count": told.pop("whole_count"), **told}
         return {**keys, **axes, **told}
 
     @cached_property
@@ -132,15 +139,24 @@ class Exported:
             )
 
 
-def masks_of(publication: Publication, rows: pa.Table) -> Masks | None:
-    """What of some rows of `Exported.tables` is told in words; None if the spec asks for none of that."""
+def masks_of(publication: Publication, rows: pa.Table) -> dict[str, Mask]:
+    """Where columns of some rows of `Exported.tables` tell words, and where they are left out; none without a limit."""
     limit = limit_of(publication.audit)
     if limit is None:
-        return None
+        return {}
     estimate, unbiased = (
         rows[name].cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("estimate", "unbiased")
     )
-    return masks(limit, estimate, unbiased)
+    hidden = masks(limit, estimate, unbiased)
+    of_columns = {
+        column.name: hidden.of(column.name)
+        for column in columns.COLUMNS
+        if column.is_hidden and column.name in rows.column_names
+    }
+    if "whole_count" in of_columns:
+        low = rows["whole_count"].to_numpy() < limit
+        of_columns["whole_count"] = (low, hidden.beside & ~low)
+    return of_columns
 
 
 def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, Any], Any]) -> dict[str, list[Any]]:
@@ -149,18 +165,11 @@ def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, 
     `number`: what the file has for a value of a column.
     """
     by_name = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
-    hidden = masks_of(publication, rows)
-    if hidden is not None:
-        words = words_for(limit_of(publication.audit) or 0)
-        for name in hidden_columns(rows):
-            values = zip(by_name[name], *(mask.tolist() for mask in hidden.of(name)), strict=True)
-            by_name[name] = [words if low else None if out else value for value, low, out in values]
+    words = words_for(limit_of(publication.audit) or 0)
+    for name, hidden in masks_of(publication, rows).items():
+        values = zip(by_name[name], *(mask.tolist() for mask in hidden), strict=True)
+        by_name[name] = [words if low else None if out else value for value, low, out in values]
     return by_name
-
-
-def hidden_columns(rows: pa.Table) -> list[str]:
-    """The columns of some rows of `Exported.tables` that a least figure hides."""
-    return [column.name for column in columns.COLUMNS if column.is_hidden and column.name in rows.column_names]
 
 
 def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
@@ -202,22 +211,23 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
 
 
 def _answered_at_once(publications: Sequence[Publication], is_part: bool) -> Iterator[Mapping[str, Any]]:
-    """What `dph_marginal` answers of each cell of some publications of a release, by the names of its columns.
+    """What `dph_marginal` and `dph_whole` answer of each cell of some publications of a release, by their columns.
 
-    To plan the macro takes longer than to answer it: all periods are asked at once where they have the same cells.
+    To plan a macro takes longer than to answer it: all periods are asked at once where they have the same cells.
     """
     alike = not is_part and len({grid_of(one.audit) for one in publications}) == 1
+    wholes = publications[-1].wholes() if alike else {}
     rows: dict[Any, pa.Table] = {}
     for one in publications:
-        numbers = _of_independent_cells(one)
+        key, numbers = (one.audit["period"], one.audit["revision"]), _of_independent_cells(one)
         if not numbers and alike and not rows:
-            rows = publications[-1].cells_by_period()
+            rows = publications[-1].marginals()
         if not numbers:
-            key = (one.audit["period"], one.audit["revision"])
             asked = rows[key] if key in rows else one.marginal([axis.name for axis in one.domain.axes], {})
             # By their places: an axis may be called as a column of an answer.
             numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-        yield numbers
+        whole = wholes[key] if key in wholes else one.whole()
+        yield {**numbers, "whole_count": whole["whole_count"]}
 
 
 def _of_independent_cells(publication: Publication) -> dict[str, Any]:

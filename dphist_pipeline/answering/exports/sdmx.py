@@ -22,7 +22,6 @@ from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
     days_of,
-    hidden_columns,
     in_places,
     masks_of,
     places_of,
@@ -81,10 +80,10 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
         places, hidden = places_of(exported, table), masks_of(one, table)
         status = [UNRELIABLE if word == "poor" else NORMAL for word in table["reliability"].to_pylist()]
         numbers = {name: table[name].to_pylist() for name in ("estimate", *(one.name for one in attributes.values()))}
-        if hidden is not None:
-            status = [HIDDEN if low else word for word, low in zip(status, hidden.estimate.tolist(), strict=True)]
-            for name in hidden_columns(table):
-                visible = ~np.logical_or(*hidden.of(name))
+        if hidden:
+            status = [HIDDEN if low else word for word, low in zip(status, hidden["estimate"][0].tolist(), strict=True)]
+            for name, (low, out) in hidden.items():
+                visible = ~(low | out)
                 numbers[name] = [value if keep else None for value, keep in zip(numbers[name], visible, strict=True)]
         written = [[in_places(value, places.get(name)) for value in values] for name, values in numbers.items()]
         for cell, of, (estimate, *beside) in zip(

@@ -105,29 +105,6 @@ class Publication:
         check_axes(self.domain, by)
         return self._table("dph_marginal", by, MARGINAL_COLUMNS, list(by), self._whole_bins(box))
 
-    def marginals(self) -> dict[tuple[str, int], pa.Table]:
-        """What `marginal` answers by all axes for each period of the release, which have the same cells.
-
-        By period and revision: the columns of an answer, a row for each cell.
-        """
-        return self._of_periods("dph_marginal", MARGINAL_COLUMNS, [axis.name for axis in self.domain.axes])
-
-    def wholes(self) -> dict[tuple[str, int], pa.Table]:
-        """What `whole` answers for each period of the release, which have the same cells, without columns of axes."""
-        return self._of_periods("dph_whole", WHOLE_COLUMNS)
-
-    def _of_periods(self, macro: str, columns: Sequence[str], *arguments: object) -> dict[tuple[str, int], pa.Table]:
-        """The answers of a macro with a row for each cell, by period and revision: asked once, since planning costs."""
-        rows = call_macro(self._periods, macro, "*", arguments)
-        # By their places: an axis may be called as a column of an answer.
-        after = len(rows.column_names) - rows.column_names[::-1].index(columns[-1])
-        answers = rows.select(range(after - len(columns), after))
-        starts = range(0, rows.num_rows, self.domain.cells)
-        return {
-            (rows[0][start].as_py(), rows[1][start].as_py()): answers.slice(start, self.domain.cells)
-            for start in starts
-        }
-
     def share(self, part: Box, whole: Box) -> Answer:
         """The share of a box that lies in a part of it, from 0 to 1: `dph_share`; the part is the cells in both boxes.
 
@@ -415,6 +392,33 @@ def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
             f"release '{other['release']}' is of {owners[0]}, '{one['release']}' of {owners[1]}: they do "
             "not count the same people; compare releases of one account",
         )
+
+
+def marginals(publications: Sequence[Publication]) -> dict[tuple[str, int], pa.Table]:
+    """What `marginal` answers by all axes for the current publications of a release, which have the same cells.
+
+    By period and revision: the columns of an answer, a row for each cell.
+    """
+    return _of_periods(
+        publications, "dph_marginal", MARGINAL_COLUMNS, [axis.name for axis in publications[0].domain.axes]
+    )
+
+
+def wholes(publications: Sequence[Publication]) -> dict[tuple[str, int], pa.Table]:
+    """What `whole` answers, without the columns of axes; otherwise as `marginals`."""
+    return _of_periods(publications, "dph_whole", WHOLE_COLUMNS)
+
+
+def _of_periods(
+    publications: Sequence[Publication], macro: str, columns: Sequence[str], *arguments: object
+) -> dict[tuple[str, int], pa.Table]:
+    """The answers of a macro that has a row for each cell: asked once, since to plan it takes longer than to answer."""
+    rows = call_macro(tuple(one.source for one in publications), macro, "*", arguments)
+    # By their places: an axis may be called as a column of an answer.
+    after = len(rows.column_names) - rows.column_names[::-1].index(columns[-1])
+    answers, cells = rows.select(range(after - len(columns), after)), publications[0].domain.cells
+    starts = range(0, rows.num_rows, cells)
+    return {(rows[0][start].as_py(), rows[1][start].as_py()): answers.slice(start, cells) for start in starts}
 
 
 def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:

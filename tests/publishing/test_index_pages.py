@@ -356,3 +356,17 @@ def test_the_page_of_all_does_not_grow_with_the_periods_of_a_release(
         publish(public, week)
         drawn.append(len(re.findall(r"M\d+ \d+", page(written(public)))))
     assert drawn == [0, 4, 4]
+
+
+def test_a_page_names_files_at_its_top_with_their_columns_and_beside_each_period_its_table(public: Path) -> None:
+    publish(public, WEEKS[0])
+    publish(public, WEEKS[0], 2, reason="late records")
+    publish(public, WEEKS[1])
+    text = page(written(public), "weekly")
+    top, rest = text.partition('id="newest"')[2].partition("</section>")[::2]
+    assert [f'href="latest/cells.{kind}"' in top for kind in ("csv", "xlsx", "parquet")] == [True] * 3
+    assert 'href="#columns"' in top and "<dt><code>unbiased</code></dt><dd>the number that the interval" in rest
+    for place, is_named in ((f"{WEEKS[0]}/revision=1", False), (f"{WEEKS[0]}/revision=2", True)):
+        assert (f'href="period={place}/histogram.parquet"' in rest) is is_named
+    assert f'download="weekly_{WEEKS[1]}.parquet"' in rest
+    assert page(public).count('download>XLSX<span class="of">') == 1

@@ -18,6 +18,8 @@ from by_hand import WARD
 from office import Office
 
 from dphist_pipeline.answering import latest_cells
+from dphist_pipeline.answering.exports.formats import write_export
+from dphist_pipeline.answering.exports.rows import Exported
 from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import is_path
@@ -206,3 +208,46 @@ def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
     sent = [path for path, _ in DerivedFiles(public).there()]
     assert {f"wards/latest/{name}" for name in FILES} <= {*sent} and all(map(is_path, sent))
     assert not any(map(is_path, ("wards/latest/../cells.csv", "wards/latest/x/y/cells.csv", "latest/cells.csv")))
+
+
+def test_a_host_without_the_extra_leaves_no_workbook_of_an_earlier_state(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(public)
+    made(public)
+    sheet = public / "weekly/latest/cells.xlsx"
+    assert sheet.stat().st_size
+    monkeypatch.setattr(latest_cells, "find_spec", lambda name: None)
+    publish(public, WEEKS[1])
+    made(public)
+    assert sheet.read_bytes() == b""
+    monkeypatch.undo()
+    made(public)
+    assert sheet.stat().st_size, "the next host that has it writes it"
+
+
+def test_files_that_nothing_writes_any_more_are_deleted_and_no_link_is_followed(public: Path, tmp_path: Path) -> None:
+    publish(public)
+    old = public / f"weekly/downloads/period={WEEKS[0]}/revision=1/cells.csv"
+    old.parent.mkdir(parents=True)
+    old.write_text("numbers of a period that may be withdrawn")
+    (public / "croissant.json").write_text("{}")
+    (theirs := tmp_path / "theirs").mkdir()
+    (theirs / "kept").touch()
+    (public / "other").mkdir()
+    (public / "other" / "downloads").symlink_to(theirs)
+    made(public)
+    assert not (public / "weekly/downloads").exists() and not (public / "croissant.json").exists()
+    assert (theirs / "kept").exists()
+
+
+def test_the_csv_is_the_file_that_the_command_exports(public: Path, tmp_path: Path) -> None:
+    for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
+        publish(public, period, revision)
+    made(public)
+    for to in ("csv", "xlsx", "parquet"):
+        write_export(Exported.read(public, "weekly"), to, tmp_path / f"x.{to}")
+    latest = public / "weekly/latest"
+    assert (tmp_path / "x.csv").read_bytes() == (latest / "cells.csv").read_bytes()
+    assert (tmp_path / "x.xlsx").read_bytes() == (latest / "cells.xlsx").read_bytes()
+    assert pq.read_table(tmp_path / "x.parquet").equals(pq.read_table(latest / "cells.parquet"))

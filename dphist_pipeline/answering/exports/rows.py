@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.about_publisher import About
-from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
+from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication, marginals, wholes
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.exports import columns
@@ -216,17 +216,17 @@ def _answered_at_once(publications: Sequence[Publication], is_part: bool) -> Ite
     To plan a macro takes longer than to answer it: all periods are asked at once where they have the same cells.
     """
     alike = not is_part and len({grid_of(one.audit) for one in publications}) == 1
-    wholes = publications[-1].wholes() if alike else {}
+    counts = wholes(publications) if alike else {}
     rows: dict[Any, pa.Table] = {}
     for one in publications:
         key, numbers = (one.audit["period"], one.audit["revision"]), _of_independent_cells(one)
         if not numbers and alike and not rows:
-            rows = publications[-1].marginals()
+            rows = marginals(publications)
         if not numbers:
             asked = rows[key] if key in rows else one.marginal([axis.name for axis in one.domain.axes], {})
             # By their places: an axis may be called as a column of an answer.
             numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-        whole = wholes[key] if key in wholes else one.whole()
+        whole = counts[key] if key in counts else one.whole()
         yield {**numbers, "whole_count": whole["whole_count"]}
 
 

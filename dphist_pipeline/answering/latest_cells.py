@@ -113,7 +113,7 @@ def _write(target: Path, parts: Sequence[_Part], about: About, scratch: Path) ->
     names = (CSV, XLSX) if has_sheet else (CSV,)
     if _marked(target / PARQUET) == mark and all((target / name).is_file() for name in names):
         return
-    exported = Exported(tuple(part.publication() for part in parts), None, about, withdrawn, is_part)
+    exported = Exported(tuple(part.publication() for part in parts), None, about, withdrawn, is_part).with_rows()
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     draft = scratch / "drafted"
     try:

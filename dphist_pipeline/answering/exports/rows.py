@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -24,15 +24,11 @@ from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.columns import KEY, Cells, in_arrow
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.domain import BinnedAxis
-from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.shown_below import hidden_in_words, limit_of, masks, words_for
 
 Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
@@ -46,7 +42,7 @@ class Exported:
 
     `decimals`: of numbers in text files and in the sheet's format; None for as many as the noise of each justifies.
     `withdrawn`: the periods of which nothing stands any more. `is_part`: one period or revision was asked for, and then
-    none is.
+    none is. `held`: the rows of each publication, where they are in memory already; see `with_rows`.
     """
 
     publications: tuple[Publication, ...]
@@ -54,6 +50,7 @@ class Exported:
     about: About = NOBODY
     withdrawn: tuple[str, ...] = ()
     is_part: bool = False
+    held: tuple[pa.Table, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def read(
@@ -126,11 +123,16 @@ class Exported:
                 meanings[name] = f"{about}; in CSV and workbooks empty if open" if kind in ("from", "to") else about
         return meanings
 
+    def with_rows(self) -> Exported:
+        """The same with its rows in memory, for several files."""
+        return replace(self, held=tuple(self.tables()))
+
     def tables(self) -> Iterator[pa.Table]:
         """The rows of each publication, in declared order, with the columns of all."""
-        answered = _answered_at_once(self.publications, self.is_part)
+        yield from self.held
+        asked = () if self.held else self.publications
         told = {column.name: column for column in columns.COLUMNS}
-        for one, numbers in zip(self.publications, answered, strict=True):
+        for one, numbers in zip(asked, _answered_at_once(asked, self.is_part), strict=True):
             axes, cells = _axis_rows(one), Cells(one, numbers)
             nulls = pa.nulls(int(one.audit["cells"]))
             yield pa.table(
@@ -177,8 +179,7 @@ def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
     noisy = [column.name for column in columns.COLUMNS if column.has_noise]
     if exported.decimals is not None:
         return dict.fromkeys(noisy, exported.decimals)
-    errors = table["standard_error"].drop_null()
-    least = min(errors.to_pylist(), default=math.nan)
+    least = pc.min(table["standard_error"]).as_py() or math.nan
     return dict.fromkeys(noisy, decimals_of(least)) | {"standard_error": decimals_of(least) + 1}
 
 
@@ -215,47 +216,15 @@ def _answered_at_once(publications: Sequence[Publication], is_part: bool) -> Ite
 
     To plan a macro takes longer than to answer it: all periods are asked at once where they have the same cells.
     """
-    alike = not is_part and len({grid_of(one.audit) for one in publications}) == 1
-    counts = wholes(publications) if alike else {}
-    rows: dict[Any, pa.Table] = {}
+    at_once = not is_part and len({grid_of(one.audit) for one in publications}) == 1
+    answers, counts = (marginals(publications), wholes(publications)) if at_once else ({}, {})
     for one in publications:
-        key, numbers = (one.audit["period"], one.audit["revision"]), _of_independent_cells(one)
-        if not numbers and alike and not rows:
-            rows = marginals(publications)
-        if not numbers:
-            asked = rows[key] if key in rows else one.marginal([axis.name for axis in one.domain.axes], {})
-            # By their places: an axis may be called as a column of an answer.
-            numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-        whole = counts[key] if key in counts else one.whole()
+        key = (one.audit["period"], one.audit["revision"])
+        asked = answers[key] if at_once else one.marginal([axis.name for axis in one.domain.axes], {})
+        whole = counts[key] if at_once else one.whole()
+        # By their places: an axis may be called as a column of an answer.
+        numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
         yield {**numbers, "whole_count": whole["whole_count"]}
-
-
-def _of_independent_cells(publication: Publication) -> dict[str, Any]:
-    """What `dph_marginal` answers of each cell where all have noise of one law and nothing else tells of them.
-
-    To plan the macro is a quarter of a small release. Empty where the noise is shared, sums of groups were drawn, or
-    another table of a family may know more.
-    """
-    files = PublishedFolder(publication.folder)
-    if files.is_table or files.sums.exists():
-        return {}
-    read = pq.ParquetFile(publication.folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    values, noisy = (column.to_numpy() + 0.0 for column in read)  # no negative zero, as in SQL
-    cells = published_unbiased(publication.audit, noisy)
-    if not isinstance(cells, NoisyCells):
-        return {}
-    reach, error = cells.half_width_of_cell(), math.sqrt(cells.variance)
-    lower, upper = noisy - reach, noisy + reach
-    outside = notes.lies_outside(values, lower, upper)
-    return {
-        "estimate": pa.array(values),
-        "unbiased": pa.array(noisy),
-        "noise_error": pa.repeat(error, cells.values.size),
-        "ci_lower": pa.array(lower),
-        "ci_upper": pa.array(upper),
-        "note": pc.if_else(pa.array(outside), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
-        "reliability": pa.array(RELIABILITY.words_of(noisy, np.array(error), lower)),
-    }
 
 
 def current_files(exported: Exported) -> list[Path]:

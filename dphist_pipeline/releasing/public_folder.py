@@ -86,7 +86,7 @@ class PublicFolder:
         public = self.store.public
 
         def is_fresh() -> bool:
-            if not folders:
+            if not folders or not (public / DerivedFiles.index).is_file():
                 return False
             # The pages, which come last and cost least to read, are asked first.
             return all(DerivedFiles(public).tell(folder) for folder in folders) and all(

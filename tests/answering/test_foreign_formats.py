@@ -43,9 +43,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: office-formats\nVersion: 1.0\n")
     points = {"md": "office_formats:MARKDOWN", "none": "office_formats:NOTHING", "lost": "office_formats:LOST"}
-    points |= {"gone": "nowhere_at_all:X", "csv": "office_formats:MARKDOWN"}
+    points |= {"gone": "nowhere_at_all:X", "csv": "office_formats:MARKDOWN", "two": "office_formats:MARKDOWN"}
     listed = "".join(f"{name} = {value}\n" for name, value in points.items())
     (info / "entry_points.txt").write_text(f"[{formats.GROUP}]\n{listed}")
+    other = tmp_path / "other_formats-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-formats\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text(f"[{formats.GROUP}]\ntwo = other_formats:TWO\n")
     monkeypatch.syspath_prepend(tmp_path)
     formats._points.cache_clear()
     yield
@@ -58,7 +62,7 @@ def test_a_package_brings_a_format_which_help_lists(installed: None, tmp_path: P
     write = formats.write_export
     assert write(Exported.read(tmp_path / "public", "weekly"), "md", tmp_path / "x.md") == [tmp_path / "x.md"]
     assert (tmp_path / "x.md").read_text() == "| surgery | -3 |\n| medicine | 4 |\n| other | 11 |\n"
-    assert formats.names()[-4:] == ["gone", "lost", "md", "none"]
+    assert formats.names()[-5:] == ["gone", "lost", "md", "none", "two"]
     try:
         text = str(reload(command).export.__doc__)
     finally:
@@ -72,6 +76,7 @@ def test_a_package_brings_a_format_which_help_lists(installed: None, tmp_path: P
         ("none", "what it names is no Format"),
         ("lost", "AttributeError"),
         ("gone", "ModuleNotFoundError"),
+        ("two", "several packages bring it"),
         ("cvs", "Did you mean 'csv'"),
     ],
 )

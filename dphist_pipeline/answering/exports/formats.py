@@ -80,9 +80,13 @@ OWN = {
 
 
 @cache
-def _points() -> dict[str, EntryPoint]:
+def _points() -> dict[str, list[EntryPoint]]:
     """What installed packages add, by name; none takes the name of a format of ours."""
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in OWN}
+    points: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        if point.name not in OWN:
+            points.setdefault(point.name, []).append(point)
+    return points
 
 
 def names() -> list[str]:
@@ -100,16 +104,17 @@ def format_named(name: str) -> Format:
         return OWN[name]
     if name not in _points():
         raise Refused(f"there is no format {name!r}. {did_you_mean(name, names())}", code="no_format")
-    problem = "what it names is no Format"
+    places = sorted({point.value for point in _points()[name]})
+    problem = "several packages bring it" if len(places) > 1 else "what it names is no Format"
     try:
-        found = _points()[name].load()
+        found = _points()[name][0].load() if len(places) == 1 else None
     except Exception as error:  # of somebody else's package: anything
         found, problem = None, type(error).__name__
     if isinstance(found, Format):
         return found
     raise Refused(
-        f"the format {name!r} cannot be loaded from {_points()[name].value}: {problem}. Mend or remove the package "
-        "that brings it.",
+        f"the format {name!r} cannot be loaded from {' and '.join(places)}: {problem}. Mend or remove a package that "
+        "brings it.",
         code="no_format",
     )
 
@@ -119,7 +124,7 @@ def summary_of(name: str) -> str:
     try:
         return format_named(name).summary
     except Refused:
-        return f"cannot be loaded from {_points()[name].value}"
+        return f"cannot be loaded from {_points()[name][0].value}"
 
 
 def cannot_export(file: Path, problem: str) -> Refused:

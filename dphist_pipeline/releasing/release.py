@@ -88,6 +88,8 @@ def publish_approved(
     if run.was_published and "approved" not in run.ledger.notes(run.charge):
         raise nothing_to_decide(run.key, f"it was published before `publish: {run.rule.publish}` held it back")
     run.ledger.note(run.charge, "approved", approved_by)
+    if not run.was_published:  # a ledger that is put back to before the approval is noticed
+        store.witness(run.ledger).note_head(store.id, *run.ledger.head())
     publication = run.publish()
     run.refresh_catalogue()
     return publication

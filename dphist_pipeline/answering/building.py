@@ -68,7 +68,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
 
     derived = DerivedFiles(public)
     derived.write_latest_cells(scratch)
-    derived.mark_superseded(scratch)
+    derived.set_notices(scratch)
     build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch))
     write_downloads(public, scratch)
     derived.write_index(scratch, anew)

@@ -337,7 +337,7 @@ def replayed(attempt: Attempt) -> Release | None:
     refuse_overtaken(attempt, Race.WITHDRAWN_BEFORE)
     recorded = record_if_published(attempt.store, attempt.ledger, attempt.charge)
     if attempt.path.exists():
-        attempt.store.vouched_audit(attempt.ledger, attempt.charge, recorded)
+        attempt.store.vouched_audit(attempt.charge, recorded)
     publication = publisher.published(attempt.store, attempt.key, {}, values_differ(attempt.key))
     if publication is not None:
         attempt.store.forget_kept_runs(attempt.key)  # of a run that counted while another one published

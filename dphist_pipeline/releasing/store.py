@@ -294,7 +294,7 @@ class Store:
                     is_here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
-                    self.vouched_audit(ledger, charge, recorded)
+                    self.vouched_audit(charge, recorded)
                     if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
                         "withdrawn" in ledger.notes(charge)
                     ):
@@ -335,14 +335,14 @@ class Store:
         ]
         return [charge for charge in published_charges if ledger.published_digest(charge) is None]
 
-    def vouched_audit(self, ledger: Ledger, charge: Charge, recorded: str | None) -> dict[str, Any]:
+    def vouched_audit(self, charge: Charge, recorded: str | None) -> dict[str, Any]:
         """Reads the audit of what a charge paid for, and compares what it says with the ledger.
 
         `recorded`: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
         """
         from dphist_pipeline.releasing._vouching import vouched_audit
 
-        return vouched_audit(self.published(Key.of(charge)), charge, recorded, ledger)
+        return vouched_audit(self.published(Key.of(charge)), charge, recorded)
 
     def cadence(self, release: str) -> Path:
         """The file that says how a release cuts time; see `due`."""

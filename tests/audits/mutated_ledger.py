@@ -583,7 +583,7 @@ LEDGER = (
         (
             Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
             Mutation(
-                "                    self.vouched_audit(ledger, charge, recorded)\n",
+                "                    self.vouched_audit(charge, recorded)\n",
                 "",
                 "verify takes files of another draw",
             ),

@@ -20,7 +20,8 @@ from golden.kept_store import ARCHIVE, COLLECTED, PERIODS, RELEASED, STORE, WITN
 from office import ran
 
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.publishing._published_pages import CARD, without_marks
+from dphist_pipeline.publishing.notices import with_notice
+from dphist_pipeline.publishing.published_files import CARD
 
 pytestmark = pytest.mark.draws_alike
 
@@ -78,11 +79,9 @@ def test_its_ledger_and_every_published_file_are_whole(kept: KeptStore) -> None:
 
 
 def as_published(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Without the marks that later versions put on cards of earlier revisions."""
-    alone = Path("a folder without other revisions")
+    """Without the notices on cards, which follow what became of their publications."""
     return {
-        name: without_marks(made.decode(), {}, alone).encode() if name.endswith(CARD) else made
-        for name, made in files.items()
+        name: with_notice(made.decode(), {}).encode() if name.endswith(CARD) else made for name, made in files.items()
     }
 
 
@@ -93,7 +92,7 @@ def test_its_releases_replay_to_the_same_bytes_and_spend_nothing(kept: KeptStore
         assert told["replayed"] and told["revision"] == LATEST.get((name, period), 1)
     collected = kept.run("local", "publish", "ages.yaml", "reports/ages.parquet", "--json").json
     assert [made["replayed"] for made in collected["releases"]] == [True, True]
-    assert (as_published(kept.files()), kept.spent()) == (files, spent)
+    assert (as_published(kept.files()), kept.spent()) == (as_published(files), spent)
 
 
 @pytest.mark.slow

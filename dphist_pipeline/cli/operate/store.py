@@ -194,11 +194,11 @@ def pages(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Renders cards and catalogue of what was published anew, with this version.
+    """Writes all cards that are outdated, and the catalogue, with this version.
 
-    Run it after an upgrade that corrected what pages say. Values, Parquet
-    files and audits stay as they are; `pages.json` beside a card, and the
-    ledger, hold the digests of the new pages. Spends nothing and reads no
+    Run it after an upgrade that corrected what pages say, after a change of
+    about.json, or where `dphist doctor` names a page. Cards are made from the
+    published files, which stay as they are. Spends nothing and reads no
     record. A page that this version would write again stays.
     """
     from dphist_pipeline.releasing.public_folder import PublicFolder

@@ -19,11 +19,11 @@ from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.files import locked_folder, replace_public
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import place_of
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, refuse_links
 from dphist_pipeline.releasing._approvals import finish_withdrawals, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import FORM, Key, Store
 
 if TYPE_CHECKING:
     from dphist_pipeline.publishing.bucket_sync import Sent
@@ -73,7 +73,8 @@ class PublicFolder:
     ) -> None:
         """Lists the current files, builds the catalogue, writes the pages, and copies to the bucket.
 
-        Nothing is built where all hold `folders` (of releases) already; with none, or `anew`, it always is.
+        Nothing is built where all hold `folders` (of releases) already; with none, or `anew`, it always is. A store of
+        form 1 stays as it is.
 
         Raises:
             NotCopied: the bucket could not be written; the catalogue is built.
@@ -81,6 +82,9 @@ class PublicFolder:
         from dphist_pipeline.answering.catalogue import Catalogue
 
         public = self.store.public
+        if self.store.form != FORM:
+            progress("the catalogue stays as it is until `dphist store upgrade` was run")
+            return
 
         def is_fresh() -> bool:
             if not folders or not (public / DerivedFiles.index).is_file():
@@ -118,6 +122,7 @@ class PublicFolder:
         from dphist_pipeline.answering.catalogue import Catalogue
 
         store, public, key = self.store, self.store.public, Key("copied", "all", 1)
+        store.refuse_form_1()
         if store.public_address is None:
             raise no_address(store.root)
         finish_withdrawals(store, store.ledger())
@@ -128,6 +133,26 @@ class PublicFolder:
             lambda: Catalogue(public).is_complete() and all(path.is_file() for path in made_after), key, progress
         )
         return self._copy(progress, everything)
+
+    def upgrade(self, progress: Progress = lambda step: None) -> list[str]:
+        """Brings a store of form 1 to form 2, then the catalogue and the pages; gives the paths that form 2 has not.
+
+        They are deleted here, and emptied in every bucket by the next copy to it. Cut short, the same call finishes it.
+
+        Raises:
+            NotCopied: the bucket could not be written; all else is done.
+        """
+        from dphist_pipeline.publishing.bucket_sync import keep_gone
+
+        with self.store.building():
+            gone = keep_gone(self.store.public, self.store.bucket_memory)
+            for path in gone:
+                refuse_links(self.store.public, (self.store.public / path).parent)
+                (self.store.public / path).unlink(missing_ok=True)
+            upgraded = PublicFolder(self.store.upgraded())
+        finish_withdrawals(upgraded.store, upgraded.store.ledger())
+        upgraded.refresh(Key("upgraded", "all", 1), progress=progress, anew=True)
+        return gone
 
     def render(self, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
         """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
@@ -142,6 +167,7 @@ class PublicFolder:
         from dphist_pipeline.publishing.published_pages import PublishedPages
 
         store = self.store
+        store.refuse_form_1()
         finish_withdrawals(store, store.ledger())
         done, read = Rendered(), vouching_reader(store)
         for place, folder in PublishedFolder.all_in(store.public):

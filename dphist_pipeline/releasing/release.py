@@ -265,6 +265,8 @@ def begin(
     if charge is None:
         request = replace(request, upstream_checked=upstream_checked)
     key = Key(spec.release, period.key, request.revision)
+    if not store.published(key).exists():
+        store.refuse_form_1()
     rule = PublicationRule(spec.publish, charge is not None and store.is_doubted(charge))
     attempt = Attempt(spec, store, ledger, period, key, charge, request, run_of(spec), rule, progress)
     if charge is not None:

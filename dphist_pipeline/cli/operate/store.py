@@ -13,7 +13,7 @@ from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import FORM, Store
 from dphist_pipeline.releasing.store_decisions import Adoption, StoreDecisions
 
 store_app = typer.Typer(
@@ -186,6 +186,27 @@ def publish(
         print_lines([f"  left out, not what the ledger recorded: {place}" for place in copied.left_out])
     if copied.left_out:
         raise typer.Exit(1)
+
+
+@store_app.command()
+def upgrade(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Brings a store of version 0.2 or earlier to the form of this version.
+
+    Where several hosts have the store, install this version on all of them
+    first: earlier versions refuse it from then on. Until then this version
+    reads it, and publishes and withdraws nothing. Run it on every host. Spends
+    nothing and reads no record.
+    """
+    from dphist_pipeline.releasing.public_folder import PublicFolder
+
+    public = PublicFolder(Store.named(store))
+    with progress(as_json) as step:
+        gone = public.upgrade(step)
+    if as_json:
+        print_json({"store": str(public.store.root), "was": public.store.form, "form": FORM, "gone": gone})
+    else:
+        out.print(f"[green]✓[/] The store has form {FORM}; earlier versions refuse it")
+        print_lines([f"  deleted, for this version makes no such file: {path}" for path in gone])
 
 
 @store_app.command()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import replace_public
-from dphist_pipeline.publishing._audit_schema import is_audit
+from dphist_pipeline.publishing.audit import is_audit
 from dphist_pipeline.publishing.public_names import is_path, place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 

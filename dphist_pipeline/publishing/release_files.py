@@ -26,6 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.languages.texts import marked
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
+from dphist_pipeline.publishing.audit import in_order
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -196,10 +197,9 @@ def _versions() -> dict[str, str]:
 def _seal(facts: Mapping[str, Any], staging: Path) -> None:
     """Writes the audit of the Parquet files that are there, and waits until the disk has all files."""
     sealed, pages = ([name for name in names if (staging / name).exists()] for names in (SEALED, PAGES))
-    # The digest of the audit comes last; see `PublishedFolder.stated_digest`.
-    audit = {name: fact for name, fact in facts.items() if name != "versions"}
-    audit |= {"files": {name: digest_of(staging / name) for name in sealed}, "versions": facts["versions"]}
+    audit = dict(facts) | {"files": {name: digest_of(staging / name) for name in sealed}}
     audit["audit_digest"] = audit_digest(audit)
+    audit = in_order(audit)  # the digest comes last; see `PublishedFolder.stated_digest`
     (staging / AUDIT).write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
     for name in (*sealed, *pages, AUDIT):
         (staging / name).chmod(0o644)

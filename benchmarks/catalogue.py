@@ -37,7 +37,7 @@ from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import reading_of
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec.axes import domain_of
 
 INCOMES, WARDS = 1000, 10
@@ -118,7 +118,7 @@ def publishing(periods: list[int], releases: int) -> list[dict[str, Any]]:
         spec, store = office(Path(folder), weeks)
         for number, week in enumerate(weeks, 1):
             began, timed = processor_seconds(), list[float]()
-            with mock.patch.object(release, "refresh_catalogue", timing(release.refresh_catalogue, timed)):
+            with mock.patch.object(Run, "refresh_catalogue", timing(Run.refresh_catalogue, timed)):
                 release.release(spec, store, week.isoformat())
             if number in at:
                 spent[at[number]].append((processor_seconds() - began, timed[0]))
@@ -167,7 +167,7 @@ def office(folder: Path, weeks: list[date]) -> tuple[dph.ReleaseSpec, dph.Store]
     (folder / "spec.yaml").write_text(json.dumps(document), encoding="utf-8")
     spec, store = dph.load_spec(folder / "spec.yaml"), dph.Store.create(folder / "store")
     account = Account("health", "patient", "add_remove", Fraction(1000), None, store.id)
-    store.ledger().open_account(account, Operator.load(), reading_of(spec))
+    store.ledger().open_account(account, Operator.load(), spec.reading)
     return spec, store
 
 

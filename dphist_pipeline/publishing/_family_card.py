@@ -73,7 +73,6 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         **{"mechanism": mechanism, "fields": fields},
         charges=card.charges_in_words(audit),
         axes=[card.axis_facts(axis, audit) for axis in axes.values()],
-        is_large=True,
         sql={
             "name": f"{audit['release']}_{name}",
             "period": literal(audit["period"]),

@@ -11,6 +11,7 @@ and audits stay as they are; see `publishing.published_pages`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -149,6 +150,9 @@ class PublicFolder:
             for path in gone:
                 refuse_links(self.store.public, (self.store.public / path).parent)
                 (self.store.public / path).unlink(missing_ok=True)
+                with suppress(OSError):  # a folder that holds more stays
+                    for folder in (self.store.public / path).parents:
+                        folder.rmdir()
             upgraded = PublicFolder(self.store.upgraded())
         finish_withdrawals(upgraded.store, upgraded.store.ledger())
         upgraded.refresh(Key("upgraded", "all", 1), progress=progress, anew=True)
@@ -208,12 +212,11 @@ class PublicFolder:
 
     def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
         """Builds what is made from all publications; the damage of one that stopped it."""
-        from dphist_pipeline.answering import building, croissant
+        from dphist_pipeline.answering import building
 
         public = self.store.public
         try:
             DerivedFiles(public).write_current_files(scratch, vouching_reader(self.store))
-            croissant.write_croissant(public, scratch)
             building.build_apart(public, scratch, anew)
         except PublishedFilesDamaged as error:
             return error

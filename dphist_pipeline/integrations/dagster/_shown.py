@@ -23,10 +23,11 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import ToldNumber
-from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.declared_columns import source_columns
 
 PUBLIC_URL = "DPHIST_PUBLIC_URL"
 # The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.
@@ -147,16 +148,18 @@ def published_metadata(
     }
 
 
-def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
-    """What the sanitized asset shows: which doors were asked for which epsilon, and what paid; no answer of theirs."""
-    charge = drawn.attempt.charge
+def drawn_metadata(run: Run) -> dict[str, Any]:
+    """What the sanitized asset shows: which measurements were made for which epsilon, and what paid; no answer."""
+    spec, charge = run.spec, run.charge
     return {
-        "doors": records_table(drawn.doors()),
+        "doors": records_table(run.measurements()),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),
         **({"ledger_entry": dg.MetadataValue.text(f"{charge.number}, {charge.hash[:16]}")} if charge else {}),
-        "answers": dg.MetadataValue.text("published before" if drawn.replayed else "drawn, and kept for good"),
+        "answers": dg.MetadataValue.text(
+            "published before" if run.publication is not None else "drawn, and kept for good"
+        ),
     }
 
 
@@ -211,7 +214,7 @@ def _lineage(audit: Mapping[str, Any], deps: Sequence[str]) -> dg.TableColumnLin
     key = dg.AssetKey(dep.split("/"))
     return dg.TableColumnLineage(
         {
-            name: [dg.TableColumnDep(key, axis.column)]
+            name: [dg.TableColumnDep(key, column) for column in source_columns(audit.get("derive", ()), axis.column)]
             for axis in domain_of(audit["axes"]).axes
             for name in ReaderAxis(axis).published
         }

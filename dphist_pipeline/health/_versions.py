@@ -51,7 +51,7 @@ def _untested(subject: Examined) -> Finding | None:
 
 def _written(subject: Examined) -> str:
     """The versions of the forms of store and ledger; those that cannot be read are other checks' faults."""
-    if subject.ledger is None or subject.store is None:
+    if subject.store is None or subject.ledger is None:
         return ""
     form = subject.ledger.entries()[0].facts["schema_version"]
     older = "" if form == NEWEST_LEDGER else ", made by an earlier version"

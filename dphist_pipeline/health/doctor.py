@@ -31,6 +31,7 @@ CHECKS = (
     spending.witness,
     spending.witness_access,
     publications.publications,
+    publications.pages,
     publications.doubtful,
     publications.bucket,
     spending.clock,

@@ -269,11 +269,6 @@ class Ledger(OpenedLedger):
         text_of("digest of the values", values_digest)
         self._enter_about(charge, "published", {"digest": values_digest})
 
-    def record_rendered(self, charge: Charge, pages_digest: str) -> None:
-        """Writes down the digest of a published charge's `pages.json`; a known one does nothing."""
-        text_of("digest of the pages", pages_digest)
-        self._enter_about(charge, "rendered", {"digest": pages_digest})
-
     def note(self, charge: Charge, kind: NoteKind, text: str) -> None:
         """Writes down who approves a charge's publication, or why it was rejected or withdrawn; again: nothing."""
         self._enter_about(charge, kind, {"text": text})

@@ -137,10 +137,6 @@ class OpenedLedger:
         """The digest of the values that were published for a charge, None before they were."""
         return self._of_charge(charge).published.get(charge.number)
 
-    def rendered_digests(self, charge: Charge) -> Collection[str]:
-        """The digests of every `pages.json` that was written for a charge."""
-        return self._of_charge(charge).rendered.get(charge.number, ())
-
     def notes(self, charge: Charge) -> dict[str, Note]:
         """The notes about a charge, by kind."""
         return self._of_charge(charge).notes.get(charge.number, {})

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.languages.texts import marked
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
-from dphist_pipeline.publishing._published_pages import CARD
+from dphist_pipeline.publishing.audit import in_order
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -39,6 +39,9 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_whole,
 )
 from dphist_pipeline.publishing.published_files import (
+    AUDIT,
+    CARD,
+    PAGES,
     POPULATION,
     QUALITY,
     SEALED,
@@ -114,7 +117,7 @@ def _write_family(
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
-    pages = pages_of_tables(family, facts, around=around)
+    pages = pages_of_tables(family, {**facts, "versions": _versions()}, around)
     for name, estimate in family.tables.items():
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)
@@ -192,14 +195,13 @@ def _versions() -> dict[str, str]:
 
 
 def _seal(facts: Mapping[str, Any], staging: Path) -> None:
-    """Writes the audit of the files that are there, and waits until the disk has all of them."""
-    names = [name for name in SEALED if (staging / name).exists()]
-    # The digest of the audit comes last; see `PublishedFolder.stated_digest`.
-    audit = {name: fact for name, fact in facts.items() if name != "versions"}
-    audit |= {"files": {name: digest_of(staging / name) for name in names}, "versions": facts["versions"]}
+    """Writes the audit of the Parquet files that are there, and waits until the disk has all files."""
+    sealed, pages = ([name for name in names if (staging / name).exists()] for names in (SEALED, PAGES))
+    audit = dict(facts) | {"files": {name: digest_of(staging / name) for name in sealed}}
     audit["audit_digest"] = audit_digest(audit)
-    (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
-    for name in (*names, "audit.json"):
+    audit = in_order(audit)  # the digest comes last; see `PublishedFolder.stated_digest`
+    (staging / AUDIT).write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
+    for name in (*sealed, *pages, AUDIT):
         (staging / name).chmod(0o644)
         sync_file(staging / name)
     staging.chmod(0o755)

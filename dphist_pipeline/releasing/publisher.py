@@ -110,7 +110,9 @@ def publish(
 
     Raises:
         Withdrawn: somebody else published it meanwhile, and it was taken back.
+        Halted: the store was not upgraded.
     """
+    store.refuse_form_1()
     # The day alone: a time would tell how long the run took, which may depend on records.
     facts = {**facts, "published_on": datetime.now(UTC).date().isoformat()}
     with store.run(key) as scratch:

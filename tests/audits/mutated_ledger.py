@@ -430,6 +430,17 @@ LEDGER = (
     # From here on: safety rules outside of the ledger's folder.
     Part(
         "dphist_pipeline/releasing/run.py",
+        ("golden/test_kept_store.py",),
+        (
+            Mutation(
+                "        if not store.published(key).exists():\n            store.refuse_form_1()\n",
+                "",
+                "charged in a store that earlier versions read, and not published",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/run.py",
         ("system/test_replay.py",),
         (
             Mutation(
@@ -583,7 +594,7 @@ LEDGER = (
         (
             Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
             Mutation(
-                "                    self.vouched_audit(ledger, charge, recorded)\n",
+                "                    self.vouched_audit(charge, recorded)\n",
                 "",
                 "verify takes files of another draw",
             ),

@@ -214,7 +214,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
         if source.is_csv and plan.privacy_unit == "row":
             raise SourceRefused(plan.source.written, UNIT_UNNAMED)
         source = replace(source, unit=_unit_of(plan))
-        for column in source.unit if source.is_csv else ():
+        for column in source.unit if source.is_csv and not source.names_unit else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
             source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
@@ -300,6 +300,8 @@ def _columns(
 
 def _check_types(plan: CountingPlan, source: Source) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
+    columns = (*_unit_of(plan), *(axis.column for axis in plan.domain.axes), plan.period_column)
+    source.refuse_missing(column for column in columns if column is not None)
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")

@@ -69,3 +69,5 @@ class CountingPlan:
     time_zone: str = "UTC"  # of local days, and of times without an offset
     rows_seen: int | None = None  # T, the most rows of a unit that a quality table sees; None for no table
     marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other
+    outside: bool = False  # whether rows outside the period are taken, instead of those in it
+    misfiled: CountingPlan | None = None  # takes the rows that no period looks for in this period's own files

@@ -54,7 +54,7 @@ def plan_of(
         FilesMissing: with each file that the period needs and that is not there.
     """
     source = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
-    return CountingPlan(
+    plan = CountingPlan(
         source=replace(source, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
@@ -69,6 +69,12 @@ def plan_of(
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
+    own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
+    needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
+    if spec.quality is None or not spec.quality.misfiled or not needed:
+        return plan
+    elsewhere = replace(plan, source=replace(plan.source, needed=needed), period=spec.looked_for(period), outside=True)
+    return replace(plan, misfiled=elsewhere)
 
 
 def _marginals(family: Family, declared: Domain, measured: Sequence[frozenset[int]]) -> tuple[Marginal, ...]:

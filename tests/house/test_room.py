@@ -23,7 +23,7 @@ from dphist_pipeline.ledger import errors as ledger_errors
 ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
 QUESTIONS = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
-ROW_QUESTIONS = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "UnitsByRows"]
+ROW_QUESTIONS = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
 # A mechanism may name these of the room.
 ALLOWED = {f"{ROOM}.doors": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
 FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))

@@ -424,11 +424,15 @@ def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
 
 
 def in_period(plan: CountingPlan, source: Source) -> str:
-    """SQL of whether a row happened in the plan's period: local wall clock is compared, on both sides."""
+    """SQL of whether a row happened in the plan's period, or `outside` of it: local wall clock is compared.
+
+    It is null, and takes no row, where the row's time does not parse.
+    """
     if plan.period_column is None:
         return "true"
     moment = moment_of(plan, source, plan.period_column)
-    return f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+    within = f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+    return f"NOT ({within})" if plan.outside else within
 
 
 def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source) -> Source:

@@ -78,6 +78,7 @@ def test_several_missing_columns_are_said_at_once_each_with_its_nearest_name(off
         (" patient,age,ward", "Did you mean ' patient'? Case, blanks and quotes count."),
         ("pateint,ages,ward", "Did you mean 'pateint'? Nor is column 'age'. Did you mean 'ages'?"),
         ("patient_17,ages,ward", "column 'patient' is not in the source. Check the header line."),
+        ("patiemt,3,surgery", "column 'patient' is not in the source. Check the header line."),
         ("pat,ages,ward", "column 'patient' is not in the source. Check the header line."),
         ("Zacharias 2026\npatient,age,ward", "names one column: if it is a title, remove the lines above the header"),
         ("Zacharias 2026,,\npatient,age,ward", "if its first line is a title, remove the lines above the header line"),

@@ -170,12 +170,13 @@ class Source:
     def names_unit(self) -> bool:
         """Whether a first line of CSV names all columns of the privacy unit, so that it is no record.
 
-        A name may be misspelt by few letters: no record holds one whose digits are those of the column's name, too.
+        A name may be misspelt by few letters where every name begins with a letter, as no number or date of a record
+        does, and the digits are those of the column's name, unlike in ids such as `patient_17`.
         """
         there = [name for name in self.types if name not in self.lacking]
+        is_wordy = not self.doubt and all(name.strip(' _"')[:1].isalpha() for name in self.types)
         return bool(self.unit) and all(
-            column in there or (not self.doubt and any(_is_misspelt(name, column) for name in there))
-            for column in self.unit
+            column in there or (is_wordy and any(_is_misspelt(name, column) for name in there)) for column in self.unit
         )
 
     def nearest(self, column: str) -> str:
@@ -200,7 +201,7 @@ def lacks(file: str) -> str:
 
 
 def _is_misspelt(name: str, column: str) -> bool:
-    """Whether a name is a column's, but for case, signs and a few letters; ids such as `patient_17` are none."""
+    """Whether a name is a column's, but for case, signs and a few letters; its digits are the same."""
     written, meant = _plain_name(name), _plain_name(column)
     same_digits = re.sub(r"\D", "", written) == re.sub(r"\D", "", meant)
     close = len(meant) > 4 and SequenceMatcher(None, written, meant).ratio() > 0.8

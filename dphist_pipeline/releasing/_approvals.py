@@ -215,6 +215,7 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
         reasons = [note["reason"] for note in notes.values() if note is not None]
         if reasons and len(reasons) == len(notes) and reason not in reasons:
             raise withdrawn_otherwise(first, reasons[-1])
+        (store.public / DerivedFiles.index).unlink(missing_ok=True)  # as in `finish_withdrawals`
         for folder, note in notes.items():
             if not PublishedFolder(folder).is_marked_withdrawn():
                 PublishedFolder(folder).mark_withdrawn(note or {"reason": reason, "at": utc_now()}, scratch)

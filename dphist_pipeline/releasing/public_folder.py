@@ -145,13 +145,16 @@ class PublicFolder:
         """
         from dphist_pipeline.publishing.bucket_sync import keep_gone
 
+        public = self.store.public
         with self.store.building():
-            gone = keep_gone(self.store.public, self.store.bucket_memory)
+            gone = keep_gone(public, self.store.bucket_memory)
             for path in gone:
-                refuse_links(self.store.public, (self.store.public / path).parent)
-                (self.store.public / path).unlink(missing_ok=True)
+                refuse_links(public, (public / path).parent)
+                (public / path).unlink(missing_ok=True)
                 with suppress(OSError):  # a folder that holds more stays
-                    for folder in (self.store.public / path).parents:
+                    for folder in [
+                        folder for folder in (public / path).parents if folder.parent.is_relative_to(public)
+                    ]:
                         folder.rmdir()
             upgraded = PublicFolder(self.store.upgraded())
         finish_withdrawals(upgraded.store, upgraded.store.ledger())

@@ -136,6 +136,7 @@ def test_it_is_upgraded_once_and_earlier_versions_refuse_it_then(kept: KeptStore
     gone = [
         weekly / f"downloads/period={PERIODS[0]}/revision=1/table.txt",
         weekly / f"period={PERIODS[0]}/revision=1/pages.json",
+        kept.store / "public" / "croissant.json",
     ]
     for path in gone:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -122,7 +122,7 @@ class Project:
             store = Store.create(made.root)
             quick_catalogue.place(store.public)
         terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
-        reading = reading_of(ReleaseSpec.load(made.spec))
+        reading = ReleaseSpec.load(made.spec).reading
         made.store().ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
         return made
 
@@ -173,7 +173,7 @@ class Project:
 
     def allow(self) -> None:
         """Decides that the spec may read its source where it lies now."""
-        reading = reading_of(ReleaseSpec.load(self.spec))
+        reading = ReleaseSpec.load(self.spec).reading
         self.store().ledger().allow(ACCOUNT, {"source": reading.facts()}, Operator.load())
 
     def write_spec(self, **changes: Any) -> None:

@@ -100,7 +100,7 @@ def _lines(
         yield f"rows of the source: {UNTOLD}"
     else:
         whole, within, unparsed, broken = seen.rows
-        yield f"rows of the source: {whole:,}"
+        yield f"rows of the source{' that `keep` keeps' if plan.keep else ''}: {whole:,}"
         if plan.period_column is not None:
             yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
             yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"

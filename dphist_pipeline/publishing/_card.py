@@ -53,6 +53,7 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
+from dphist_pipeline.spec.declared_columns import conditions, derived_columns
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[Mapping[str, Any]]
@@ -215,6 +216,8 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "by_row": audit["privacy_unit"] == "row",
         "substitute": audit["neighbours"] == "substitute",
         "charges": charges_in_words(audit),
+        "derived": [(one.column, one.says) for one in derived_columns(audit.get("derive", ()))],
+        "kept": [one.says for one in conditions(audit.get("keep", ()))],
         **{"mechanism": mechanism, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {}), limit_of(audit)),
         "quality": quality_facts([estimate], rows, audit),

@@ -161,6 +161,9 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"csv_quote": quote_in_words(spec.csv_quote)} if by_lines else {}),
+        # Which columns were made of others, and which rows counted, as the spec says.
+        **({"derive": [one.normalised() for one in spec.derive]} if spec.derive else {}),
+        **({"keep": [one.normalised() for one in spec.keep]} if spec.keep else {}),
         **({"query": {"sha256": query.sha256, "by_row": not signed}} if query is not None else {}),
         **({"looked": looks} if looks else {}),
         "allowed": [

@@ -189,8 +189,8 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
             raise ColumnRefused(name, f"is not in the frame. {did_you_mean(name, names)}")
         if names.count(name) > 1:
             raise ColumnRefused(name, "is in the frame twice. Rename one")
-    # Columns that are not written are compared, too: a derived one takes the place of none.
-    refuse_shadowing(plan.derive, names)
+    if needed is not None:  # else a query says which columns there are
+        refuse_shadowing(plan.derive, names)
     _withheld(where, lambda: opened.write(names if needed is None else needed, file))
     objects = _withheld(where, opened.objects)
     axes = (

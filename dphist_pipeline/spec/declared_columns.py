@@ -20,10 +20,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from dphist_pipeline.declared_numbers import with_plain_texts
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.languages.texts import gettext, pgettext
+from dphist_pipeline.languages.texts import gettext
 from dphist_pipeline.spec._calendar_axes import day_of
 from dphist_pipeline.spec.fields import Category, Name, Text, digits, edge, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, located, shown
+from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, located, shown
 from dphist_pipeline.spec.sources import ISO, TextFormat
 
 MOST_DERIVED, MOST_CONDITIONS, MOST_DATES, MOST_LETTERS, MOST_KEPT = 50, 50, 10, 100, 1000
@@ -38,6 +38,7 @@ class DerivedColumn(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[str]  # DuckDB type of what it gives
+    reads_dates: ClassVar[bool] = True
 
     column: Name
 
@@ -126,7 +127,7 @@ class DatePart(DerivedColumn):
 class FirstLetters(DerivedColumn):
     """The first Unicode code points of a text, or digits of a whole number."""
 
-    kind = "VARCHAR"
+    kind, reads_dates = "VARCHAR", False
     first_letters: int = Field(strict=True, ge=1, le=MOST_LETTERS)
     of: Text
 
@@ -236,8 +237,7 @@ class IsOneOf(Condition):
     @property
     def says(self) -> str:
         """Which rows it keeps, in the language of the page."""
-        values = pgettext("punctuation", ", ").join(self.values)
-        return gettext("%(column)s is one of: %(values)s", column=self.column, values=values)
+        return gettext("%(column)s is one of: %(values)s", column=self.column, values=", ".join(self.values))
 
     def normalised(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
@@ -363,6 +363,18 @@ Derive = Annotated[
 ]
 Keep = Annotated[tuple[Annotated[Condition, BeforeValidator(_condition)], ...], listed(0, MOST_CONDITIONS)]
 
+_DERIVE, _KEEP = checker(Derive), checker(Keep)
+
+
+def derived_columns(described: Sequence[object]) -> tuple[DerivedColumn, ...]:
+    """The derived columns that an `audit.json` describes."""
+    return tuple(_DERIVE(list(described)))
+
+
+def conditions(described: Sequence[object]) -> tuple[Condition, ...]:
+    """The conditions on rows that an `audit.json` describes."""
+    return tuple(_KEEP(list(described)))
+
 
 def unit_derived(derived: Sequence[DerivedColumn], unit: Sequence[str]) -> list[tuple[Location, str]]:
     """A mistake for each derived column that is called as one of a privacy unit, in upper or lower case."""
@@ -381,3 +393,14 @@ def unit_derived(derived: Sequence[DerivedColumn], unit: Sequence[str]) -> list[
 def inputs_of(derived: Sequence[DerivedColumn], keep: Sequence[Condition]) -> set[str]:
     """The columns that forms and conditions read, derived ones among them."""
     return {column for one in derived for column in one.inputs} | {condition.column for condition in keep}
+
+
+def source_columns(described: Sequence[object], column: str) -> list[str]:
+    """The columns of the source that a column is made of, by the derived columns of an `audit.json`; or itself."""
+    columns = [column]
+    for one in reversed(derived_columns(described)):
+        if one.column in columns:
+            place = columns.index(one.column)
+            columns[place : place + 1] = one.inputs
+            columns = [name for number, name in enumerate(columns) if name not in columns[:number]]
+    return columns

@@ -36,6 +36,27 @@ READING = (
         ),
     ),
     Part(
+        "dphist_pipeline/confidential/reading/_declared_columns.py",
+        ("unit/test_declared_columns.py",),
+        (
+            Mutation(
+                "if one.column.lower() in taken:", "if one.column in taken:", "a unit is shadowed in other letters"
+            ),
+            Mutation("    refuse_shadowing(derived, source.types)\n", "", "a column of a later file is shadowed"),
+            Mutation(
+                "for column in source.unit if source.is_csv and derived else ():",
+                "for column in ():",
+                "derived names are compared with a line that may be a record",
+            ),
+            Mutation("{ends['from']} <= {value}", "{ends['from']} < {value}", "`from` is left out"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/spec/declared_columns.py",
+        ("unit/test_declared_columns.py",),
+        (Mutation("if one.column.lower() in taken", "if False", "a derived column is the unit"),),
+    ),
+    Part(
         "dphist_pipeline/declared_numbers.py",
         ("unit/test_declared_numbers.py",),
         (

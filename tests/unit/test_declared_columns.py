@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import duckdb
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,15 +22,17 @@ import pytest
 from extreme_values import KINDS, SOME_KINDS, Layout, fits, records, spec_of, stored
 from hypothesis import given
 from hypothesis import strategies as st
+from office import Office
 from source_scenario import AGE, SECRET, counted, refused, spec
 
+import dphist_pipeline as dph
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._declared_columns import with_derived_columns
 from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec.declared_columns import Derive
+from dphist_pipeline.spec.declared_columns import Derive, source_columns
 from dphist_pipeline.spec.mistakes import SpecError, checker
 from examples import examples
 
@@ -403,6 +408,58 @@ def test_a_missing_column_is_refused_before_anything_is_charged(tmp_path: Path) 
         (tmp_path / "run").mkdir(exist_ok=True)
         with pytest.raises(ColumnRefused):
             ingest.check_columns(plan_of(declared, declared.period_named("all")), tmp_path / "run")
+
+
+def test_a_frame_of_a_study_takes_both(tmp_path: Path) -> None:
+    age = {"column": "age", "start": 0, "stop": 30, "width": 10}
+    more: Any = {
+        "derive": DECLARED["derive"],
+        "keep": DECLARED["keep"],
+        "privacy_unit": "person",
+        "max_rows_per_unit": 9,
+    }
+    for frame in (PEOPLE, pl.from_arrow(PEOPLE), PEOPLE.to_pandas()):
+        estimate = dph.sanitize(dph.count_cube(frame, [age], **more), mechanism="geometric", epsilon=50)
+        assert np.abs(estimate.values - [0, 1, 1]).max() <= 3
+    with pytest.raises(SpecError, match="names the privacy unit"):
+        dph.count_cube(PEOPLE, [age], **{**more, "derive": [DERIVED_UNIT]})
+
+
+@pytest.mark.parametrize("noted", [["1", "2.5", None], [1, 2.5, None], ["1", 2.5, "x"]])
+def test_objects_of_a_pandas_frame_are_kept_by_number(noted: list[Any]) -> None:
+    frame = pd.DataFrame({"person": list("abc"), "age": [1.0, 2.0, 3.0], "noted": pd.Series(noted, dtype=object)})
+    assert sum(of_frame(frame, keep=[{"column": "noted", "is": ["1.0", "2.5"]}], axes=[AGE])) == 2
+
+
+DOCTORED: dict[str, Any] = {
+    "derive": [{"column": "start", "first_letters": 1, "of": "ward"}],
+    "keep": [{"column": "age", "from": 0, "to": 100}, {"column": "start", "is": ["s", "m"]}],
+    "axes": [{"column": "start", "values": ["s", "m"]}],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.stand_in("catalogue", "pictures", why="what check, audit and card say of declared columns")
+def test_check_audit_and_card_say_each_in_words(office: Office) -> None:
+    office.with_release(**DOCTORED, language="de")
+    audit = json.loads((office.published() / "audit.json").read_bytes())
+    assert audit["derive"] == DOCTORED["derive"]
+    assert audit["keep"] == [{"column": "age", "from": "0", "to": "100"}, DOCTORED["keep"][1]]
+    card = (office.published() / "card.html").read_text(encoding="utf-8")
+    assert "die ersten Zeichen von ward: 1" in card and "age ist mindestens 0 und kleiner als 100" in card
+    for words in (["check", "spec.yaml"], ["check", "spec.yaml", "--explain"]):
+        out = " ".join(office.run(*words).out.split())
+        assert "the first characters of ward: 1" in out and "start is one of: s, m" in out
+        assert office.run(*words, "--json").json["derived"] == {"start": "the first characters of ward: 1"}
+    assert "`start` (axis start) is text" in office.run("check", "spec.yaml").out
+
+
+def test_columns_of_the_source_are_found_through_several_forms() -> None:
+    forms = [
+        {"column": "noted", "first_of": [{"column": "a"}, {"column": "b"}]},
+        {**YEARS, "years_between": ["c", "noted"]},
+    ]
+    assert source_columns(forms, "age") == ["c", "a", "b"] and source_columns(forms, "ward") == ["ward"]
 
 
 MISTAKES: list[tuple[Mapping[str, Any], str]] = [

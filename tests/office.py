@@ -51,7 +51,7 @@ RECORDS: dict[str, list[Any]] = {
 }
 FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.parquet", "histogram.parquet"]
 # Public files that are made from the published ones.
-DERIVED = ("catalog.duckdb", "croissant.json", "current.json", "cells.parquet", "cells.csv", "index.html")
+DERIVED = ("catalog.duckdb", "current.json", "cells.parquet", "cells.csv", "cells.xlsx", "index.html")
 DERIVED += ("script.js", "release.js", "cells.js")
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 # The commands that make a store of each state.

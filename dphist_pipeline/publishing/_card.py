@@ -49,7 +49,6 @@ from dphist_pipeline.publishing.formatting import (
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
-from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
@@ -99,7 +98,6 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
         title=str(audit.get("title") or audit["release"]),
         axes=[axis_facts(axis, audit) for axis in domain.axes],
         cells=domain.cells,
-        is_large=domain.cells > PublishedFolder.most_downloaded,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),

@@ -37,7 +37,6 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages as index_pages
-from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import release
@@ -217,8 +216,7 @@ class Project:
     def files(self, below: str = "") -> dict[str, str]:
         """Every file in a folder of the store, with its digest, but those that are made from others."""
         top = self.root / below
-        found = (path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
-        files = sorted(path for path in found if DerivedFiles.downloads not in path.relative_to(top).parts)
+        files = sorted(path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
         return {str(path.relative_to(top)): _digest(path) for path in files}
 
     def forget(self, below: str) -> None:

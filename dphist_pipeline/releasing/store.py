@@ -301,8 +301,14 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
+        from dphist_pipeline.publishing.published_files import (
+            PublishedFilesDamaged,
+            PublishedFolder,
+            forget_digests,
+            read_audit,
+        )
 
+        forget_digests()
         ledger = self.ledger()
         witness = self.witness(ledger)
         self.refuse_cut(ledger, witness)

@@ -19,8 +19,8 @@ from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_nu
 from dphist_pipeline.publishing.pages import picture_facts, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
-from dphist_pipeline.publishing.release_files import unbiased_facts
 from dphist_pipeline.publishing.rendering import render
+from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
-from dphist_pipeline.publishing.release_files import unbiased_facts
+from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.releasing.releases import Release
 from examples import mostly_soaked
 

@@ -2,6 +2,6 @@
 CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
-        WHEN capping.cut_lower = 0 THEN {{ capped('capping') }}{{ measured | default('') }}
+        WHEN capping.cut_lower = 0 THEN {{ capped('capping') }} {{ measured | default('') }}
         ELSE {{ capped('capping') }}
     END AS capped

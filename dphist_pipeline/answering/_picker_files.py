@@ -46,7 +46,7 @@ from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 5  # of all these files
+FORM = 6  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question

@@ -250,10 +250,11 @@ def test_every_mechanism_with_two_estimates_of_the_total_is_measured() -> None:
     assert with_two_estimates_of_the_total() == BOTH
 
 
+@pytest.mark.slow
 @pytest.mark.draws("two-sided geometric, 1e-9")
 @pytest.mark.parametrize(
     ("name", "epsilon", "trials"),
-    [(name, "1", 500) for name in BOTH]
+    [(name, "1", 200) for name in BOTH]
     + [pytest.param(name, epsilon, TOTALS, marks=pytest.mark.soak) for name in BOTH for epsilon in EPSILONS],
 )
 def test_a_total_of_two_estimates_lies_inside_its_interval_and_is_held_as_often_as_promised(

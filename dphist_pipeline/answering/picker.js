@@ -392,7 +392,7 @@ const dphPicker = (() => {
   // What the error of an answer covers and what not, as cards say it.
   function coverOf(table, answer, isPart, half = "") {
     const of = { counted: capital(table.counted), bound: shown(answer.rows_of_each, 0), unit: table.unit }, { cut } = answer;
-    const noise = half ? [said("±\u00a0%(half)s is the noise alone.", { half })] : [];
+    const noise = half ? [said("± %(half)s is the noise alone.", { half })] : [];
     if (!table.unit || cut === 0) return noise.join(" ");
     if (!cut) return [...noise, said("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known.", of)].join(" ");
     const values = { ...of, first: cut.first, limit: answer.below, number: shown(cut.number, 0), lower: shown(cut.lower, 0), upper: shown(cut.upper, 0) };
@@ -402,7 +402,7 @@ const dphPicker = (() => {
         ? "%(counted)s beyond %(bound)s of each %(unit)s are not counted: about %(number)s (%(lower)s to %(upper)s, 95 %%) among the first %(first)s of each."
         : "%(counted)s beyond %(bound)s of each %(unit)s are not counted: no cut rows detected among the first %(first)s of each; at most %(upper)s (95 %%).", values);
     const ofAll = isPart ? [said("This is said of all cells, not of these alone.")] : [];
-    return kept([...noise, capped, ...ofAll].join(" "));
+    return kept([...noise, capped, ...ofAll].join(" ")).replace("± ", "±\u00a0");
   }
 
   const different = (values) => new Set(values.filter(known)).size;

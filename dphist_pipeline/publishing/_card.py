@@ -276,7 +276,7 @@ def covered_in_words(
     """What the error beside the total covers and what not, a sentence each; the picker says it in the same words."""
     said = []
     if total["total_reach"]:
-        said.append(gettext("±\u00a0%(half)s is the noise alone.", half=total["total_reach"]))
+        said.append(gettext("± %(half)s is the noise alone.", half=total["total_reach"]))
     elif total["total_ends"]:
         said.append(gettext("The interval is that of the noise alone."))
     said.append(quality["capped"] if quality else cap_in_words(audit, 1, None))

@@ -98,7 +98,7 @@ TEXTS = (
         "such counts vary by themselves from one period to the next; this allows for people who come independently of "
         "each other"
     ),
-    marked("±\u00a0%(half)s is the noise alone."),
+    marked("± %(half)s is the noise alone."),
     *CAP_TEXTS,
     *BY_CHANCE,
     marked("This is said of all cells, not of these alone."),

@@ -25,6 +25,7 @@ from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, p
 
 import dphist_pipeline as dph
 from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.publishing.audit import Audit
 from dphist_pipeline.spec._query_reach import AGGREGATES, ALLOWED, TABLE_FUNCTIONS
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -106,6 +107,11 @@ def value_columns() -> str:
     """The columns that every published histogram has beside those of its axes."""
     head = ("column", "type", "meaning", "null if", "since version")
     return table(head, ([f"`{one.name}`", one.kind, one.in_views, one.null or "–", one.since] for one in VALUE_COLUMNS))
+
+
+def audit_facts() -> str:
+    """The facts of `audit.json`, in the order of the file."""
+    return table(("fact", "what"), ([f"`{name}`", fact.description or ""] for name, fact in Audit.model_fields.items()))
 
 
 def sql_macros() -> str:
@@ -370,6 +376,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             collection_example,
             collection_fields,
             value_columns,
+            audit_facts,
             sql_macros,
         ),
         *(

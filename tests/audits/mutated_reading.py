@@ -79,7 +79,7 @@ READING = (
         ),
         (
             Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
-            Mutation("if names_unit and near:", "if near:", "a record in place of a header is probed for words"),
+            Mutation("if near and self.names_unit:", "if near:", "a record in place of a header is probed for words"),
             Mutation("if column in self.lacking:", "if False:", "a column that a file lacks is counted as null"),
         ),
     ),

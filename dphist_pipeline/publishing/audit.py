@@ -204,7 +204,7 @@ def in_order(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a new audit in the order of the file, each of its type; first those that no line here describes.
 
     Raises:
-        ValidationError: a fact has another type.
+        ValueError: a fact has another type.
     """
     Audit.model_validate(json.loads(json.dumps(facts)))
     described = {name: facts[name] for name in Audit.model_fields if name in facts}

@@ -71,7 +71,6 @@ class Reading:
             ("TABLE", "The table of a database that holds the records."),
         ),
     )
-    # between fields
     csv_delimiter: str = field(
         default=",",
         metadata=_way(
@@ -81,7 +80,7 @@ class Reading:
             of_csv=True,
         ),
     )
-    # around some fields, nothing, or `all` where every field is quoted
+    # Around some fields; empty for none; `all` where every field is quoted.
     csv_quote: str = field(
         default='"',
         metadata=_way(
@@ -112,14 +111,12 @@ class Reading:
             ("", "Folders called `column=value` give columns."),
         ),
     )
-    # of numbers in text
     decimal_comma: bool = field(
         default=False,
         metadata=_way(
             lambda comma: "numbers written 3,5" if comma else "", "decimal_comma", ("", "Numbers are written 3,5.")
         ),
     )
-    # of numbers in text
     thousands: str | None = field(
         default=None,
         metadata=_way(
@@ -142,7 +139,7 @@ class Reading:
             ("FORMS", "How names of units are made alike: trim_all,fold,number."),
         ),
     )
-    # whether a CSV is read line by line, as from 0.3.0 on
+    # Whether a CSV is read line by line, as from 0.3.0 on.
     lines: bool = field(
         default=False, metadata=_way(lambda lines: "each line alone" if lines else "", of_csv=True, later=True)
     )

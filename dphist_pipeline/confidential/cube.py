@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
+        observed = replace(observed, misfiled=_misfiled(plan.misfiled, folder, problem))
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
@@ -50,6 +52,20 @@ def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], Obser
     if plan.rows_seen is None:
         return counts, None
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
+
+
+def _misfiled(plan: CountingPlan | None, folder: Path, problem: str) -> NDArray[np.int64]:
+    """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
+    if plan is None or plan.rows_seen is None:
+        return np.zeros(1, dtype=np.int64)
+    apart = folder / "misfiled"
+    apart.mkdir(mode=0o700, exist_ok=True)
+    outside, seen = stage_rows(plan, apart), plan.rows_seen
+    rows = withheld(
+        plan.source.written, problem, lambda: with_enough_memory(lambda: row_tables.first_rows(plan, seen, outside))
+    )
+    outside.unlink()
+    return np.array([rows], dtype=np.int64)
 
 
 def load_cube(cube: Path) -> NDArray[np.int64]:

@@ -48,6 +48,15 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
     return ObservedRows(units, whole, cut, *_failures(plan, batches))
 
 
+def first_rows(plan: CountingPlan, seen: int, staged: Path) -> int:
+    """How many rows were staged, in cells or in none, of each unit its first `seen` alone."""
+    marks, by_row = list(mark_words(len(plan.domain.axes))), plan.privacy_unit == "row"
+    held = "rows AS held FROM staged" if by_row else f"least({seen:d}, count(*)) AS held FROM staged GROUP BY unit"
+    with staged_rows(staged, marks, "rows" if by_row else "unit") as connection:
+        ((rows,),) = connection.execute(f"SELECT coalesce(sum(held), 0) FROM (SELECT {held})").fetchall()
+    return int(rows)
+
+
 def _units_by_rows(plan: CountingPlan, staged: Path, seen: int) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]

@@ -77,7 +77,7 @@ MESSAGES = {
         "copy that holds every entry up to the latest release; never edit it by hand."
     ),
     "waiting_unlisted": (
-        "The server of the ledger at {where} does not know that decisions of an earlier version wait for a second "
+        "The server of the ledger at {where} does not know which decisions of an earlier version wait for a second "
         "signature, so nothing was charged: as the owner of its tables, with an operator's key, run `dphist ledger "
         "upgrade` once, then the same command again."
     ),

@@ -168,10 +168,10 @@ class Ledger(OpenedLedger):
             writing.books.permissions.judge_key(facts)
             writing.decide("rotated", EVERYWHERE, facts, operator)
 
-    def list_waiting(self, operator: Operator | None) -> list[int]:
-        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers.
+    def list_waiting(self, operator: Operator | None) -> list[int] | None:
+        """Says which decisions of earlier versions wait for a second signature, be it none; gives their numbers.
 
-        It is said once, and needs a signature only where there is something to say.
+        None where nothing is to say: no account asks for two signatures, or it was said already. It needs no key then.
         """
         with self._writing() as writing:
             return writing.list_waiting(operator)
@@ -259,9 +259,10 @@ class Ledger(OpenedLedger):
             return charge_of(entry, entry.facts)
 
     def _refuse_unlisted(self, writing: Writing) -> None:
-        """Refuses to charge where a server's own rules cannot know that a decision waits for a second signature."""
+        """Refuses to charge where a server's own rules cannot know which decisions wait for a second signature."""
         permissions = writing.books.permissions
-        if permissions.waiting and self._file.takes_as_decided(writing.connection, permissions.stating):
+        unstated, waits = permissions.unstated, bool(permissions.waiting)
+        if (unstated or waits) and self._file.lacks_list(writing.connection, unstated, waits):
             raise LedgerError("waiting_unlisted", where=self._file.where)
 
     def record_published(self, charge: Charge, values_digest: str) -> None:

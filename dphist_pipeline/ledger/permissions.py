@@ -84,6 +84,11 @@ class Permissions:
             self.waiting[entry.number] = entry
         return is_waiting
 
+    @property
+    def unstated(self) -> bool:
+        """Whether an account asks for two signatures, and no entry says which decisions of earlier versions wait."""
+        return bool(self.two_signatures) and not self.stating
+
     def unlisted(self) -> list[int]:
         """Decisions of earlier versions that wait, which neither they nor a later entry says."""
         return [] if self.stating else sorted(self.waiting)

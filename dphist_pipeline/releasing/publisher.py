@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -119,11 +118,12 @@ def publish(
         staging = scratch / "published"
         staging.mkdir()
         around = surroundings_of(store.published(key).parents[1], facts)
-        write_release(estimate, scales, facts, staging, around)
+        audit = write_release(estimate, scales, facts, staging, around)
         record()
-        first = move_into_place(staging, store.published(key))
+        if move_into_place(staging, store.published(key)):
+            return Release(store.published(key), audit, replayed=False)
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
-    return replace(_confirmed(store, key, expected, differs), replayed=not first)
+    return _confirmed(store, key, expected, differs)
 
 
 def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release:

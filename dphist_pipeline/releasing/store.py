@@ -29,6 +29,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -254,13 +255,21 @@ class Store:
         """Where the ledger is: as named when the store was opened, else $DPHIST_LEDGER, else a file in the store."""
         return self.ledger_address or _ledger_address(self.root)
 
-    def ledger(self) -> Ledger:
-        """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
+    @cached_property
+    def _opened_ledger(self) -> Ledger:
         ledger = Ledger.open(self.ledger_url, self.ledger_id)
         kind = network_disk(self.confidential) if isinstance(ledger.place, Path) else None
         if kind is not None:
             problem = f"has its confidential files on a network file system ({kind}), where several machines reach them"
             raise store_unusable(self.root, f"{problem}. That needs a ledger on a server: `dphist ledger move --help`")
+        return ledger
+
+    def ledger(self) -> Ledger:
+        """The ledger, checked against all that was ever published or rejected here; opened and verified once.
+
+        What is asked of it later is read anew each time. A store lives for one command, or one step of Dagster.
+        """
+        ledger = self._opened_ledger
         # Files first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self.named_entries()))
         return ledger
@@ -292,8 +301,14 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
+        from dphist_pipeline.publishing.published_files import (
+            PublishedFilesDamaged,
+            PublishedFolder,
+            forget_digests,
+            read_audit,
+        )
 
+        forget_digests()
         ledger = self.ledger()
         witness = self.witness(ledger)
         self.refuse_cut(ledger, witness)

@@ -98,10 +98,10 @@ class StoreDecisions:
         if witness.standing(store.id) is not None:
             witness.note_head(store.id, *ledger.head())
 
-    def list_waiting(self) -> list[int]:
-        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers."""
-        if not self.ledger.books().permissions.unlisted():
-            return []  # no operator's key is needed
+    def list_waiting(self) -> list[int] | None:
+        """Says which decisions of earlier versions wait for a second signature: see `Ledger.list_waiting`."""
+        if not self.ledger.books().permissions.unstated:
+            return None  # no operator's key is needed
         with self.signing() as operator:
             return self.ledger.list_waiting(operator)
 

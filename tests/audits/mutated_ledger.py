@@ -166,7 +166,7 @@ LEDGER = (
                 "if False:",
                 "what waits unlisted is taken as decided by a server",
             ),
-            Mutation('or str(facts["waiting"]) != str(numbers)', "", "a list of other decisions than those that wait"),
+            Mutation('or str(facts["waiting"]) != numbers', "", "a list of other decisions than those that wait"),
             Mutation(
                 "if books.permissions.judge_allowed(account, facts, waiting) is not None:", "if False:", "allowed twice"
             ),
@@ -315,7 +315,7 @@ LEDGER = (
         ("system/test_waiting_on_server.py",),
         (
             Mutation(
-                "if permissions.waiting and self._file",
+                "if (unstated or waits) and self._file",
                 "if False and self._file",
                 "what waits unlisted is charged on a server",
             ),
@@ -332,8 +332,8 @@ LEDGER = (
         (
             Mutation('in ("23505", "DPH01")', 'in ("23505",)', "a row that came in between is called damage"),
             Mutation(
-                "return not stated or self._are_former(connection)",
-                "return self._are_former(connection)",
+                "return waits if self._are_former(connection) else unstated",
+                "return waits and self._are_former(connection)",
                 "what waits unlisted is taken as decided by a server",
             ),
         ),
@@ -350,6 +350,7 @@ LEDGER = (
             Mutation(" AND taken.number <> ALL (waiting)", "", "what waits to be taken back stops releases"),
             Mutation("AND kind = 'raised' AND number <> ALL (waiting)", "AND kind = 'raised'", "a raise that waits"),
             Mutation("AND kind = 'listed'", "AND kind = 'none'", "what an upgrade lists counts as decided"),
+            Mutation("->'signatures' = '2')", "->'signatures' = '3')", "a charge by a decision that waits unlisted"),
             Mutation("'raised', 'adopted')", "'raised')", "an adoption that waits counts on a server"),
         ),
     ),

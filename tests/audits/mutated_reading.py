@@ -40,7 +40,7 @@ READING = (
         ("unit/test_declared_columns.py",),
         (
             Mutation(
-                "if one.column.lower() in taken:", "if one.column in taken:", "a unit is shadowed in other letters"
+                "taken = {name.lower() for name in names}", "taken = {*names}", "a unit is shadowed in other letters"
             ),
             Mutation("    refuse_shadowing(derived, source.types)\n", "", "a column of a later file is shadowed"),
             Mutation(
@@ -54,7 +54,7 @@ READING = (
     Part(
         "dphist_pipeline/spec/declared_columns.py",
         ("unit/test_declared_columns.py",),
-        (Mutation("if one.column.lower() in taken", "if False", "a derived column is the unit"),),
+        (Mutation("if one.column in taken", "if False", "a derived column is the unit"),),
     ),
     Part(
         "dphist_pipeline/declared_numbers.py",
@@ -79,7 +79,7 @@ READING = (
         ),
         (
             Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
-            Mutation("if names_unit and near:", "if near:", "a record in place of a header is probed for words"),
+            Mutation("if near and self.names_unit:", "if near:", "a record in place of a header is probed for words"),
             Mutation("if column in self.lacking:", "if False:", "a column that a file lacks is counted as null"),
         ),
     ),

@@ -41,7 +41,7 @@ LIKE_PAST = (
 
 def values_like_past(release: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what rings in one sentence."""
-    comparison = Compared.of_publication(release.path)
+    comparison = Compared.of_audit(release.audit)
     numbers: dict[str, Any] = {"compared_with": ", ".join(comparison.periods), "changed": len(comparison.changes)}
     return not comparison.says, numbers, comparison.says if comparison.periods else "no period before is published"
 

@@ -1,16 +1,10 @@
 """DPCube: split the cube into boxes of alike cells by noisy cells, then count the boxes with fresh noise.
 
 Paper:    Xiao, Xiong, Fan, Goryczka. DPCube: differentially private histogram release through multidimensional
-          partitioning. arXiv 2012, Transactions on Data Privacy 2014. Its rule is `threshold: {paper: NUMBER}`, which
-          stops as its Algorithm 3 says, not as its text; the other rules are ours.
-          Of its claims, held: figures 11, 12; held in part: figures 9, 10, 14, 15, 16, 17, 18; in no setting: uniform
-          estimation for any distribution (34) is worst at half of the box, too (figure 9 (b): it is largest at a query
-          of 11: 54.3 at 6, 74.1 at 11); least squares is best at an even split, or with slightly more for the cells:
-          0.5 to 0.6 of α (figure 10); dpcube saves more pairs than the kd-tree (figure 18 (a), figure 18 (b)); dpcube,
-          ξ₀ = 3, α₁ = α/4 saves more pairs than the kd-tree (figure 18 (a), figure 18 (b)); dpcube saves around 85 %
-          (80 to 90 %) (figure 18 (a): dpcube saves 0.927 to 0.994 of pairs and loses 0.007 to 0.043 of matches);
-          robust: from two attributes to six dpcube, ξ₀ = 3, α₁ = α/4 loses less of what it saves than the kd-tree
-          (figure 18 (b): 0.437; kd-tree 0.002) (docs/explanation/measured.md).
+          partitioning. arXiv 2012, Transactions on Data Privacy 2014. Its rule is `threshold: {noise: NUMBER}` or
+          {paper: NUMBER}; `auto`, `greedy` and `pruned` are ours. Text and Algorithm 3 disagree twice. Algorithm 3 cuts
+          a box whose variance is above the threshold, the text one whose variance is not: built as Algorithm 3. The
+          text cuts the longest side, Algorithm 3 the side with the least weighted variance: built as the text.
 Privacy:  structure_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the boxes. The boxes are found on
           noisy cells alone, and share a mean by noisy cells and noisy sums alone, which is free.
 Domain:   1 to 6 axes, ordered as declared.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering._catalogue_schemas import (
     BINS,
+    CHARGES,
     COVARIANCE,
     DISTANCES,
     GROUPS,
@@ -42,6 +43,16 @@ KEY = ("release", "period", "revision")
 def release_rows(audits: Sequence[Audit]) -> Any:
     """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in."""
     return pa.Table.from_pylist(list(map(_release_row, audits)), RELEASES)
+
+
+def charge_rows(audits: Iterable[Audit]) -> Any:
+    """The rows of `dph_charges`: one for each step of a release, or of a family of tables together."""
+    rows = [
+        {**{name: audit[name] for name in KEY}, "number": number, "spent": float(Fraction(charge["epsilon"])), **charge}
+        for audit in audits
+        for number, charge in enumerate(audit.get("charges", ()), 1)
+    ]
+    return pa.Table.from_pylist(rows, CHARGES)
 
 
 def covariance_rows(audits: Sequence[Audit]) -> Any:

@@ -48,8 +48,8 @@ def test_means_and_sums_are_those_of_the_cells_in_sql_and_python(store: Asked, a
 
 
 REFUSED = {
-    "dph_mean('r.weekly', 'age')": "axis age has an open bin; give the ends within which all values lie, as low := 0",
-    "dph_sum('r.weekly', 'age', low := 0)": "axis age has an open bin",
+    "dph_mean('r.weekly', 'age')": "age has an open bin; say where its values end, for example low := -10, high := 75",
+    "dph_sum('r.weekly', 'age', low := -1)": "age has an open bin; say where its values end, for example high := 75,",
     "dph_mean('r.weekly', 'age', 1, 100)": "axis age: low must lie below 0, the last edge on that side",
     "dph_mean('r.weekly', 'age', 0, 90)": "axis age: low must lie below 0, the last edge on that side",
     "dph_mean('r.weekly', 'age', -1, 64)": "axis age: high must lie above 65, the last edge on that side",

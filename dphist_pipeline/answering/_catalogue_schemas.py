@@ -86,8 +86,16 @@ BINS = _schema(
     ("calendar", pa.bool_(), "whether the ends of bins are days since 1970-01-01"),
     ("bin_lower", _REAL, "lower end of the bin; -inf for an open end, null for `other`"),
     ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
-    ("first_value", _REAL, "first whole number of the bin if the axis is declared whole, else bin_lower"),
-    ("last_value", _REAL, "last whole number of the bin if the axis is declared whole, else bin_upper"),
+    (
+        "first_value",
+        _REAL,
+        "first whole number of the bin if the axis is declared whole, else bin_lower; `lowest` of an open bin",
+    ),
+    (
+        "last_value",
+        _REAL,
+        "last whole number of the bin if the axis is declared whole, else bin_upper; `highest` of an open bin",
+    ),
     ("category", _TEXT, "category or group; null for `other`"),
     ("label", _TEXT, "display name of the category; null where there is none, and for levels"),
     ("first", _TEXT, "begins the words for a range of numbers from this bin on, such as 0 in 0 to 19"),

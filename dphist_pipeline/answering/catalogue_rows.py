@@ -248,7 +248,7 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
         lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
         ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))
         words = [ReaderAxis(axis, closed).words_of_ends(low, high) for low, high in ends]
-        values = zip(*(axis.values_between(low, high, closed) for low, high in ends), strict=True)
+        values = zip(*(_within(axis, *axis.values_between(low, high, closed)) for low, high in ends), strict=True)
         columns = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
         columns |= dict(
             zip(("first_value", "last_value"), (pa.array(one, from_pandas=True) for one in values), strict=True)
@@ -259,6 +259,14 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
         labels = [*(label or None for label in axis.labels), *none] if axis.labels and name == axis.name else None
         yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *none], "label": labels})
+
+
+def _within(axis: BinnedAxis, first: float, last: float) -> tuple[float, float]:
+    """The ends between which the values of a bin lie; those of an open bin as declared, if they are."""
+    return (
+        first if axis.lowest is None or first != -math.inf else axis.lowest,
+        last if axis.highest is None or last != math.inf else axis.highest,
+    )
 
 
 def _rows(positions: int, columns: Mapping[str, Any]) -> Any:

@@ -70,6 +70,19 @@ def test_python_refuses_open_bins(store: Asked) -> None:
         store.releases["2026-03-02"].mean("age")
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_declared_ends_of_open_bins_answer_as_asked_ones_do(tmp_path: Path, whole: bool) -> None:
+    axis = {"column": "size", "start": 1, "stop": 4, "width": 1, "below": True, "above": True, "whole": whole}
+    made = by_hand.estimate([axis], np.array([20.0, 200.0, 100.0, 80.0, 10.0]), off=0)
+    asked = by_hand.publish(tmp_path / "asked", made, [axis])
+    declared = by_hand.publish(tmp_path / "declared", made, [{**axis, "lowest": -2, "highest": 14}])
+    for macro in ("mean", "sum"):
+        told = getattr(declared, macro)("size")
+        assert told == getattr(asked, macro)("size", -2, 14) and told.ci_upper > told.estimate
+    with pytest.raises(QuestionRefused, match="low := -9, high := 14"):
+        asked.mean("size")
+
+
 def test_a_wide_bin_moves_a_mean_by_its_rows_alone(tmp_path: Path) -> None:
     axes = [{"column": "los", "edges": [0, 2, 60]}]
     release = by_hand.publish(tmp_path, by_hand.estimate(axes, np.array([990.0, 10.0]), off=0), axes)

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.entries import (
     SCHEMA_VERSION,
     Account,
@@ -37,6 +37,7 @@ from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
+from dphist_pipeline.reading import Reading
 
 __all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "UnknownAccount"]
 
@@ -79,7 +80,7 @@ class Ledger(OpenedLedger):
         self,
         account: Account,
         operator: Operator | None = None,
-        source: SourceReading | None = None,
+        source: Reading | None = None,
         also_of: Sequence[str] = (),
     ) -> None:
         """Opens an account: its terms are fixed from here on, only its total can be raised.
@@ -121,8 +122,8 @@ class Ledger(OpenedLedger):
 
         Args:
             account: whose releases may use it; `EVERYWHERE` for folders of code lists.
-            what: {"source": facts of a SourceReading}, {"query": {"sha256", "name"}}, {"engine": {"server", "name"}},
-                {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
+            what: {"source": facts of a Reading}, {"query": {"sha256", "name", "tries"}}, {"engine": {"server",
+                "name"}}, {"code_lists": {"folder", "name"}}, or {KIND: {"name"}} for a clock, version, check or waiver.
             reason: required for a query, and for what is decided by its name alone.
             Gives the decision that is in force; None where it waits for a second signature.
         """

@@ -49,10 +49,10 @@ from dphist_pipeline.publishing.formatting import (
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
-from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
+from dphist_pipeline.spec.declared_columns import conditions, derived_columns
 from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[Mapping[str, Any]]
@@ -98,7 +98,6 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
         title=str(audit.get("title") or audit["release"]),
         axes=[axis_facts(axis, audit) for axis in domain.axes],
         cells=domain.cells,
-        is_large=domain.cells > PublishedFolder.most_downloaded,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
@@ -215,6 +214,8 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "by_row": audit["privacy_unit"] == "row",
         "substitute": audit["neighbours"] == "substitute",
         "charges": charges_in_words(audit),
+        "derived": [(one.column, one.says) for one in derived_columns(audit.get("derive", ()))],
+        "kept": [one.says for one in conditions(audit.get("keep", ()))],
         **{"mechanism": mechanism, "fields": fields, "reach": None},
         **total_facts(answer_box(estimate, {}), limit_of(audit)),
         "quality": quality_facts([estimate], rows, audit),

@@ -76,7 +76,6 @@ def _page(
         **{"mechanism": mechanism, "fields": fields},
         charges=card.charges_in_words(audit),
         axes=[card.axis_facts(axis, audit) for axis in axes.values()],
-        is_large=True,
         sql={
             "name": f"{audit['release']}_{name}",
             "period": literal(audit["period"]),

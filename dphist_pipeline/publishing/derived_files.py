@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from dphist_pipeline.files import open_below, replace_public
 from dphist_pipeline.publishing._published_pages import mark_superseded
-from dphist_pipeline.publishing.public_names import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
+from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
 
 SCHEMA_VERSION = 1
@@ -32,10 +32,8 @@ class DerivedFiles:
 
     public: Path
     catalogue: ClassVar[str] = CATALOGUE
-    croissant: ClassVar[str] = CROISSANT
     index: ClassVar[str] = INDEX
     current: ClassVar[str] = CURRENT
-    downloads: ClassVar[str] = DOWNLOADS
 
     def write_current_files(self, scratch: Path, read: Callable[[Path], dict[str, Any]] = read_audit) -> None:
         """Writes `current.json` of every release of which something was published or withdrawn since.
@@ -52,12 +50,6 @@ class DerivedFiles:
             text = json.dumps(content, indent=2) + "\n"
             if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
                 replace_public(folder / CURRENT, text, scratch)
-
-    def write_latest_cells(self, scratch: Path) -> None:
-        """Writes the cells of the latest revisions as files, by `current.json`; see `_latest_cells`."""
-        from dphist_pipeline.publishing._latest_cells import write_latest_cells
-
-        write_latest_cells(self.public, scratch)
 
     def mark_superseded(self, scratch: Path) -> None:
         """Marks the cards of revisions that are not the latest of their period by `current.json`, and no others."""
@@ -76,9 +68,8 @@ class DerivedFiles:
         """The paths and files that are there: the catalogue, then the pages that name it, last."""
         latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
         latest += sorted(self.public.glob("*/picker/**/*.js"))
-        latest += sorted(self.public.glob(f"*/{DOWNLOADS}/period=*/revision=*/*"))
         pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
-        for source in [*latest, self.public / CROISSANT, self.public / CATALOGUE, *pages]:
+        for source in [*latest, self.public / CATALOGUE, *pages]:
             path = source.relative_to(self.public).as_posix()
             if is_path(path) and os.path.lexists(source):
                 yield path, source

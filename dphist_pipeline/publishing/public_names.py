@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 
-CATALOGUE, CROISSANT, CURRENT, INDEX = "catalog.duckdb", "croissant.json", "current.json", "index.html"
-DOWNLOADS = "downloads"
+CATALOGUE, CURRENT, INDEX = "catalog.duckdb", "current.json", "index.html"
+CROISSANT, DOWNLOADS = "croissant.json", "downloads"  # of versions up to 0.2
 
 # No name is longer than file systems take.
 _RELEASE = "[a-z][a-z0-9_]{0,199}"
 _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}})/", re.ASCII)
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?[a-z]{1,40}\.(?:html|json|parquet|yaml)", re.ASCII)
-_LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv)"
+_LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv|xlsx)"
 _PICKER = r"picker/(?:(?:script|release)\.js|(?:[a-z0-9_]{1,200}/)?period=[a-z0-9-]{1,40}/cells(?:-[0-9]{1,4})?\.js)"
-_DOWNLOADS = rf"{DOWNLOADS}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}}/(?:cells\.(?:csv|xlsx)|picture\.svg)"
-_OF_RELEASE = rf"current\.json|index\.html|{_LATEST}|{_PICKER}|{_DOWNLOADS}"
-_DERIVED = re.compile(rf"(?:catalog\.duckdb|croissant\.json|index\.html)|{_RELEASE}/(?:{_OF_RELEASE})", re.ASCII)
+_OF_RELEASE = rf"current\.json|index\.html|{_LATEST}|{_PICKER}"
+_DERIVED = re.compile(rf"(?:catalog\.duckdb|index\.html)|{_RELEASE}/(?:{_OF_RELEASE})", re.ASCII)
 
 
 def place_of(path: str) -> str | None:

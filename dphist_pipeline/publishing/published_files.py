@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import replace_public
@@ -134,7 +134,6 @@ class PublishedFolder:
     """
 
     path: Path
-    most_downloaded: ClassVar[int] = 20_000
 
     @staticmethod
     def all_in(public: Path) -> Iterator[tuple[str, Path]]:

@@ -240,7 +240,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
                 with store.building(), store.run(Key(*key)) as scratch:
                     # Made after the catalogue and looked for before it: without it, both are built anew by whatever
                     # comes next, though this process is killed here and what comes next is the replay of another.
-                    (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
+                    (store.public / DerivedFiles.index).unlink(missing_ok=True)
                     PublishedFolder(folder).mark_withdrawn(notice, scratch)
         except PublishedFilesDamaged:
             with store.building():
@@ -250,7 +250,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
 def set_aside(store: Store, folder: Path) -> None:
     """Gives the folder of a damaged publication another name, under which nothing is one; while `store.building()`."""
     with suppress(FileNotFoundError):  # another process was first
-        (store.public / DerivedFiles.croissant).unlink(missing_ok=True)
+        (store.public / DerivedFiles.index).unlink(missing_ok=True)
         folder.rename(folder.with_name(f"{DAMAGED}_{folder.name}_{uuid.uuid4().hex[:8]}"))
 
 

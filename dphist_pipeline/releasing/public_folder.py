@@ -86,7 +86,7 @@ class PublicFolder:
         public = self.store.public
 
         def is_fresh() -> bool:
-            if not folders or not (public / DerivedFiles.croissant).is_file():
+            if not folders or not (public / DerivedFiles.index).is_file():
                 return False
             # The pages, which come last and cost least to read, are asked first.
             return all(DerivedFiles(public).tell(folder) for folder in folders) and all(
@@ -126,7 +126,7 @@ class PublicFolder:
         finish_withdrawals(store, store.ledger())
         released = {period.parent for period in public.glob("*/period=*")}
         pages = (folder / name for folder in released for name in (DerivedFiles.current, DerivedFiles.index))
-        made_after = (public / DerivedFiles.croissant, public / DerivedFiles.index, *pages)
+        made_after = (public / DerivedFiles.index, *pages)
         self._build_unless(
             lambda: Catalogue(public).is_complete() and all(path.is_file() for path in made_after), key, progress
         )
@@ -181,12 +181,11 @@ class PublicFolder:
 
     def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
         """Builds what is made from all publications; the damage of one that stopped it."""
-        from dphist_pipeline.answering import building, croissant
+        from dphist_pipeline.answering import building
 
         public = self.store.public
         try:
             DerivedFiles(public).write_current_files(scratch, vouching_reader(self.store))
-            croissant.write_croissant(public, scratch)
             building.build_apart(public, scratch, anew)
         except PublishedFilesDamaged as error:
             return error

@@ -313,7 +313,7 @@ class Run:
         charges = self.charge is None
         if charges:
             engines.refuse_undeclared_dates(self.spec, self.spec.declared_types)
-        plan = plan_of(self.spec, self.period, decisions[0].reading, self.mechanism_run, charges)
+        plan = plan_of(self.spec, self.period, decisions, self.mechanism_run, charges)
         with as_file(plan, frame, folder) as plan:
             return engines.count(plan, decisions, folder, self.progress)
 

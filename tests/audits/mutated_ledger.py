@@ -231,7 +231,7 @@ LEDGER = (
         ),
     ),
     Part(
-        "dphist_pipeline/ledger/decisions.py",
+        "dphist_pipeline/reading.py",
         ("unit/test_decisions.py", "attacks/test_sources_that_were_not_allowed.py"),
         (
             Mutation(
@@ -240,8 +240,8 @@ LEDGER = (
                 "the same files under another address",
             ),
             Mutation(
-                'if field.name != "unit_kinds")',
-                'if field.name not in ("unit_kinds", "unit_normalise"))',
+                'if each.name != "unit_kinds")',
+                'if each.name not in ("unit_kinds", "unit_normalise"))',
                 "other people",
             ),
         ),
@@ -709,11 +709,26 @@ LEDGER = (
         ),
     ),
     Part(
+        "dphist_pipeline/releasing/_plans.py",
+        ("system/test_signed_queries_released.py",),
+        (
+            Mutation(
+                "    if spec.source_sql is None:\n        return {}",
+                "    if True:\n        return {}",
+                "a query runs that nobody signed",
+            ),
+            Mutation(
+                "all(decision.tries for decision in decisions if decision.query is not None)",
+                "True",
+                "a query that was signed to fail drops people instead",
+            ),
+        ),
+    ),
+    Part(
         "dphist_pipeline/spec/_query_reach.py",
         (
             "attacks/test_queries_that_reach.py",
-            "unit/test_row_queries.py",
-            "unit/test_row_functions.py",
+            "unit/test_signed_queries.py",
         ),
         (Mutation("if name.lower() not in TABLE_FUNCTIONS:", "if False:", "read_csv() reads any file"),),
     ),

@@ -17,7 +17,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import _questions as questions
 from dphist_pipeline.confidential import row_questions, scores
 from dphist_pipeline.errors import Halted, TryAgain
-from dphist_pipeline.ledger import amounts, readings
+from dphist_pipeline.ledger import amounts
 from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"
@@ -161,8 +161,7 @@ def test_errors_of_the_ledger_only_say_something_and_none_passes_for_another() -
     assert beyond_words(ledger_errors) == []
 
 
-def test_amounts_and_readings_are_texts_too() -> None:
-    assert beyond_words(readings) == []
+def test_amounts_are_texts_too() -> None:
     assert beyond_words(amounts) == ["With"]  # how many digits are told
 
 
@@ -195,9 +194,10 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 
 # 8,120 until two signatures also guarded what else reads an account's records: a second account emptied the first.
 # 7,900 until categories, edges and lengths of time were compared by the type of their column.
-MOST_LINES = 8_800
+# 8,800 until columns were declared.
+MOST_LINES = 8_900
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
-WORDS = {"errors.py", "amounts.py", "readings.py"}
+WORDS = {"errors.py", "amounts.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
 ELSEWHERE = (
     *("engines/", "reading/_object_stores.py", "reading/_databases.py"),

@@ -195,7 +195,7 @@ def planted(path: Path, what: str, elsewhere: Path) -> None:
 
 
 PLANTED = [
-    *(("link", path) for path in (f"{PLACE}/card.html", f"{PLACE}/histogram.parquet", "croissant.json")),
+    *(("link", path) for path in (f"{PLACE}/card.html", f"{PLACE}/histogram.parquet", "catalog.duckdb")),
     *(("pipe", path) for path in (f"{PLACE}/card.html", "wards/index.html")),
     *(("folder", path) for path in ("wards", "wards/period=all", PLACE, "wards/latest")),
 ]

@@ -22,16 +22,17 @@ from dphist_pipeline.canonical_json import canonical_json
 from dphist_pipeline.ledger import _checkpoint, opened
 from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.database import ENTRIES
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.reading import Reading
 
 KEYS = [Operator(name, Ed25519PrivateKey.from_private_bytes(bytes([n] * 32))) for n, name in enumerate("abcd", 1)]
 READINGS = [
-    SourceReading(f"{name}.csv", "/office/data", "csv", csv_delimiter=delimiter, unit=("patient_id",))
+    Reading(f"{name}.csv", "/office/data", "csv", csv_delimiter=delimiter, unit=("patient_id",))
     for name, delimiter in (("one", ","), ("one", ";"), ("two", ","), ("three", ","))
 ]
 NAMES = ("first", "second", "third")

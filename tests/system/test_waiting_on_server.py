@@ -32,7 +32,7 @@ from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.errors import TryAgain
 from dphist_pipeline.ledger import opened, postgresql
 from dphist_pipeline.ledger.database import Intent
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
@@ -40,10 +40,11 @@ from dphist_pipeline.ledger.letters import DISGUISES, is_disguised
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.reading import Reading
 
 ANN, BEN = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben"))
-SHARED = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
-OTHER = SourceReading("own/*.csv", "/office/own", "csv", unit=("patient_id",))
+SHARED = Reading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
+OTHER = Reading("own/*.csv", "/office/own", "csv", unit=("patient_id",))
 QUERY = {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}
 SPARK = {"engine": {"server": "spark:15002", "name": "spark"}}
 VERSION = {"version": {"name": "duckdb=2.1"}}

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from error_codes import ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, week
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import UnknownAccount
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
@@ -20,11 +20,12 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import LedgerReport
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import Reading
 
 __all__ = ["path", "url"]
 
 ANN, BEN, EVE = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "eve"))
-ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
+ADMISSIONS = Reading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
 ASKED = replace(WEEKLY, source=ADMISSIONS)
 QUERY = {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}
 
@@ -59,7 +60,7 @@ def test_a_charge_names_a_version_that_was_allowed_for_all_accounts_too(ledger: 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"csv_quote": "'"}, "csv_quote is none there, ' here"),
+        ({"csv_quote": "'"}, "csv_quote is rfc there, ' here"),
         ({"csv_quote": '"', "lines": True}, "CSV is read otherwise now"),
         ({"csv_delimiter": ";"}, "csv_delimiter"),
         ({"hive": True}, "hive"),

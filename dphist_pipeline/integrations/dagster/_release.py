@@ -172,7 +172,7 @@ def _mechanism_tags(spec: ReleaseSpec) -> dict[str, str]:
     The value of a tag holds letters, digits, `_`, `.` and `-`; anything else in a setting becomes `-`.
     """
     written = {"dp/mechanism": spec.mechanism}
-    for name, value in spec.registry.settings_of(spec.build_mechanism()).items():
+    for name, value in spec.registry.settings_of(spec.built_mechanism).items():
         if value is not None:
             text = (
                 " ".join(f"{rule} {number}" for rule, number in value.items())

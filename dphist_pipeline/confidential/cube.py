@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +17,7 @@ from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.confidential.reading.source import with_enough_memory, withheld
+from dphist_pipeline.confidential.reading.source import withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
 
 
@@ -28,15 +32,43 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
 
     Raises:
         SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
+        Halted: `DPHIST_MEMORY` in the environment is no size.
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
-    counted = withheld(plan.source.written, problem, lambda: with_enough_memory(lambda: _counted(plan, staged)))
+    with _SILENT, _silence():
+        counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
+
+
+_SILENT = threading.Lock()  # a process has one standard error, so it counts for one caller at a time
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing reaches this process's standard error: Polars writes there what it panics about, and plans if asked to.
+
+    Its panics go past Python, so the file descriptor itself is led elsewhere.
+    """
+    try:
+        before = os.dup(2)
+    except OSError:  # a process without a standard error shows nothing
+        before = -1
+    if before == -1:
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None]:

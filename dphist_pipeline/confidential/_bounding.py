@@ -35,7 +35,7 @@ KEY_BYTES = 32
 MIX, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
 CODE_STEP, COPY_STEP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 # What a row takes at most while it is sorted by its hash, and while it is put in order.
-SLICE_BYTES, PASS_BYTES = 80, 250
+SLICE_BYTES, PASS_BYTES = 100, 250
 PAIR = 1 << 32  # a unit's number times this, and a cell's number, are one word
 
 Words = NDArray[np.uint64]
@@ -72,7 +72,9 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
     for rows in slices(staged, words, key):
         hashed = rows.select("hash", *words).collect(engine="streaming")
         yield _codes(hashed, words), np.ones(hashed.height, dtype=np.int64)
-        yield from _corrections(rows, hashed["hash"], words, max_rows, key)
+        crowded = _crowded(hashed["hash"], max_rows)
+        del hashed  # it is as large as memory allows
+        yield from _corrections(rows, crowded, words, max_rows, key)
 
 
 def slices(staged: Path, words: Sequence[str], key: bytes) -> Iterator[pl.LazyFrame]:
@@ -157,25 +159,29 @@ def _most_rows(bytes_each: int) -> int:
     return max(1, memory_limit() // bytes_each)
 
 
+def _crowded(hashes: pl.Series, max_rows: int) -> pl.DataFrame:
+    """The hashes that stand more than `max_rows` times, and how often: `value` and `len`."""
+    return hashes.sort().rle().struct.unnest().filter(pl.col("len") > max_rows)
+
+
 def _corrections(
-    rows: pl.LazyFrame, hashes: pl.Series, words: Sequence[str], max_rows: int, key: bytes, attempt: int = 0
+    rows: pl.LazyFrame, crowded: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes, attempt: int = 0
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """What bounding changes of the counts of all rows: codes, and what to add to the rows of each.
 
     Args:
         rows: with `unit`, its `hash`, and `words`.
-        hashes: of all these rows.
+        crowded: hashes of these rows, and how many rows each has.
         attempt: how often units with one hash have been parted by another.
     """
     most = _most_rows(PASS_BYTES)
-    crowded = hashes.sort().rle().struct.unnest().filter(pl.col("len") > max_rows)
     # In a pass: hashes of at most `most` rows together, and of the last one all that it has.
     passes = crowded.with_columns(turn=(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most)
     for taken in passes.partition_by("turn", maintain_order=True):
         numbered = taken.lazy().select(hash="value").with_row_index("number")
         owned = rows.join(numbered, on="hash").select("number", "unit", *words)
         parts = max(1, int(taken["len"].sum()) // (2 * most))
-        if parts == 1 and rows.collect_schema()[words[0]] == pl.Int32:
+        if parts == 1 and [owned.collect_schema()[word] for word in words] == [pl.Int32]:
             units, shared, pairs = _sorted_pairs(owned.collect(engine="streaming"), taken.height, words[0])
             grouped = iter([pairs])
         else:
@@ -193,8 +199,8 @@ def _corrections(
         if shared.len():
             again = rows.join(numbered.filter(pl.col("number").is_in(shared.implode())), on="hash", how="semi")
             again = again.with_columns(hash=_hash(key, attempt + 1))
-            hashes = again.select("hash").collect(engine="streaming")["hash"]
-            yield from _corrections(again, hashes, words, max_rows, key, attempt + 1)
+            crowded = _crowded(again.select("hash").collect(engine="streaming")["hash"], max_rows)
+            yield from _corrections(again, crowded, words, max_rows, key, attempt + 1)
 
 
 def _sorted_pairs(owned: pl.DataFrame, numbers: int, word: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
@@ -207,8 +213,8 @@ def _sorted_pairs(owned: pl.DataFrame, numbers: int, word: str) -> tuple[pl.Seri
     row_of[number] = np.arange(number.size)
     units = unit.gather(row_of)
     shared = owned["number"].filter(unit != units.gather(owned["number"])).unique()
-    pairs = owned.select((pl.col("number").cast(pl.UInt64) * PAIR + pl.col(word)).alias("pair"))["pair"].sort().rle()
-    pair = pl.col("value")
+    both = owned["number"].cast(pl.UInt64) * PAIR + owned[word].cast(pl.UInt64)
+    pairs, pair = both.sort().rle(), pl.col("value")
     columns = {"number": (pair // PAIR).cast(pl.UInt32), word: (pair % PAIR).cast(pl.Int32), "copies": pl.col("len")}
     return units, shared, pairs.struct.unnest().select(**columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import _table_counts as table_counts
@@ -19,6 +21,10 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import withheld
 from dphist_pipeline.confidential.row_questions import ObservedRows
+
+# A process has one environment and one standard error.
+ONE_AT_A_TIME = threading.Lock()
+UNLIMITED = {"POLARS_OOC_MEMORY_BUDGET_MB": str(1 << 40), "POLARS_OOC_MEMORY_BUDGET_FRACTION": str(1 << 20)}
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
@@ -35,7 +41,7 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
         Halted: `DPHIST_MEMORY` in the environment is no size.
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
-    with _SILENT, _silence():
+    with ONE_AT_A_TIME, _nothing_spilled(), _silence():
         counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
@@ -45,7 +51,15 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     return cube
 
 
-_SILENT = threading.Lock()  # a process has one standard error, so it counts for one caller at a time
+@contextmanager
+def _nothing_spilled() -> Iterator[None]:
+    """Polars keeps what it works on in memory, which is bounded: else it may write some to `/var/tmp`."""
+    before = {name: os.environ.get(name) for name in UNLIMITED}
+    pl.Config.load(json.dumps({"environment": UNLIMITED}))
+    try:
+        yield
+    finally:
+        pl.Config.load(json.dumps({"environment": before}))
 
 
 @contextmanager

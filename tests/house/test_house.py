@@ -17,7 +17,7 @@ from dphist_pipeline.ledger.clock import BUILT
 PROJECT = Path(__file__).resolve().parents[2]
 ENGINES = {"dagster", "polars", "numba", "duckdb", "pyarrow", "numpy"}
 # Each takes longer to load than anything that a small release does.
-SLOW = {"dagster", "polars", "numba", "pandas", "altair", "pyarrow.compute", "sqlalchemy.dialects.postgresql"}
+SLOW = {"dagster", "numba", "pandas", "altair", "pyarrow.compute", "sqlalchemy.dialects.postgresql"}
 PUBLIC = [
     "DphistError",
     "Estimate",

@@ -5,9 +5,10 @@ that a secret key, fresh for every run, makes look random: every row has the sam
 proportional to the unit's rows in it. No table order, engine order or other unit has a say, so neighbours differ by at
 most R kept rows.
 
-Every row is counted. Then the units that may have more than R rows are found: all rows are sorted by a hash of their
-unit, and a hash that stands more than R times is *crowded*. The rows of crowded hashes are taken out of the counts, put
-in order, and each unit's first R counted again. So a hash decides only whose rows are looked at once more.
+Every row is counted. Then the units that may have more than R rows are found: the hashes of the units of all rows are
+sorted, and a hash that stands more than R times is *crowded*. The rows of crowded hashes, the *candidates*, are taken
+out of the counts, put in order, and each unit's first R counted again. So a hash decides only whose rows are looked at
+once more.
 
 The order is plain arithmetic on 64-bit words with a keyed SHA-256 of the unit's name, the same on every engine. A
 collision merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
@@ -71,7 +72,7 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
     """
     for rows in slices(staged, words, key):
         hashed = rows.select("hash", *words).collect(engine="streaming")
-        yield _codes(hashed, words), np.ones(hashed.height, dtype=np.int64)
+        yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
         crowded = _crowded(hashed["hash"], max_rows)
         del hashed  # it is as large as memory allows
         yield from _corrections(rows, crowded, words, max_rows, key)
@@ -149,9 +150,9 @@ def _codes(rows: pl.DataFrame, words: Sequence[str]) -> Numbers:
     return np.stack([rows[word].to_numpy().astype(np.int64) for word in words])
 
 
-def _hash(key: bytes, attempt: int = 0) -> pl.Expr:
-    """A hash of each row's unit that nobody can foresee; another attempt gives other collisions."""
-    return pl.col("unit").hash(int.from_bytes(sha256(b"units" + key).digest()[:7]) + attempt)
+def _hash(key: bytes) -> pl.Expr:
+    """A hash of each row's unit that nobody can foresee: 64 bits, which units seldom share."""
+    return pl.col("unit").hash(int.from_bytes(sha256(b"units" + key).digest()[:8]))
 
 
 def _most_rows(bytes_each: int) -> int:
@@ -165,72 +166,57 @@ def _crowded(hashes: pl.Series, max_rows: int) -> pl.DataFrame:
 
 
 def _corrections(
-    rows: pl.LazyFrame, crowded: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes, attempt: int = 0
+    rows: pl.LazyFrame, crowded: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """What bounding changes of the counts of all rows: codes, and what to add to the rows of each.
 
     Args:
         rows: with `unit`, its `hash`, and `words`.
         crowded: hashes of these rows, and how many rows each has.
-        attempt: how often units with one hash have been parted by another.
     """
     most = _most_rows(PASS_BYTES)
-    # In a pass: hashes of at most `most` rows together, and of the last one all that it has.
+    # A pass has hashes of at most `most` rows, and all rows of one more: it may be that of a unit with very many.
     passes = crowded.with_columns(turn=(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most)
-    for taken in passes.partition_by("turn", maintain_order=True):
-        numbered = taken.lazy().select(hash="value").with_row_index("number")
-        owned = rows.join(numbered, on="hash").select("number", "unit", *words)
-        parts = max(1, int(taken["len"].sum()) // (2 * most))
-        if parts == 1 and [owned.collect_schema()[word] for word in words] == [pl.Int32]:
-            units, shared, pairs = _sorted_pairs(owned.collect(engine="streaming"), taken.height, words[0])
-            grouped = iter([pairs])
-        else:
-            units, shared = _units(owned)
-            grouped = (_grouped_pairs(owned, words, parts, part) for part in range(parts))
-        kept = None
-        unit_place = unit_words(units.cast(pl.String).to_list(), key)
-        for pairs in grouped:
-            pairs = pairs.filter(~pl.col("number").is_in(shared.implode()))
+    for hashes in passes.partition_by("turn", maintain_order=True):
+        candidates = rows.join(hashes.lazy().select(hash="value").with_row_index("number"), on="hash")
+        units, parts = _pairs(candidates, words, hashes.height, max(1, int(hashes["len"].sum()) // (2 * most)))
+        place_of_unit, kept = unit_words(units.cast(pl.String).to_list(), key), None
+        for pairs in parts:
             yield _codes(pairs, words), -pairs["copies"].to_numpy().astype(np.int64)
-            for block in _blocks(pairs, words, unit_place, most):
+            for block in _blocks(pairs, words, place_of_unit, most):
                 kept = _first_rows(block if kept is None else pl.concat([kept, block]), words, max_rows)
         if kept is not None:
-            yield _codes(kept, words), np.ones(kept.height, dtype=np.int64)
-        if shared.len():
-            again = rows.join(numbered.filter(pl.col("number").is_in(shared.implode())), on="hash", how="semi")
-            again = again.with_columns(hash=_hash(key, attempt + 1))
-            crowded = _crowded(again.select("hash").collect(engine="streaming")["hash"], max_rows)
-            yield from _corrections(again, crowded, words, max_rows, key, attempt + 1)
+            yield _codes(kept, words), np.broadcast_to(np.int64(1), kept.height)
 
 
-def _sorted_pairs(owned: pl.DataFrame, numbers: int, word: str) -> tuple[pl.Series, pl.Series, pl.DataFrame]:
-    """The unit of each number, the numbers that several units share, and the copies of each (number, cell).
+def _pairs(
+    candidates: pl.LazyFrame, words: Sequence[str], hashes: int, parts: int
+) -> tuple[pl.Series, Iterator[pl.DataFrame]]:
+    """The units of a pass, by their number from 0, and in some parts the copies of each (number, cell).
 
-    One sort does all: a unit's number and a cell's are one word of 64 bits.
+    Where a cell is one number, one sort does all: a unit's number and the cell's are one word of 64 bits. That takes
+    one unit for each hash; where two share one, as where a pass has very many rows, units are numbered anew.
+
+    Args:
+        candidates: with `unit`, the `number` of its hash, and `words`.
+        hashes: how many there are.
     """
-    number, unit = owned["number"].to_numpy(), owned["unit"]
-    row_of = np.zeros(numbers, dtype=np.int64)
-    row_of[number] = np.arange(number.size)
-    units = unit.gather(row_of)
-    shared = owned["number"].filter(unit != units.gather(owned["number"])).unique()
-    both = owned["number"].cast(pl.UInt64) * PAIR + owned[word].cast(pl.UInt64)
-    pairs, pair = both.sort().rle(), pl.col("value")
-    columns = {"number": (pair // PAIR).cast(pl.UInt32), word: (pair % PAIR).cast(pl.Int32), "copies": pl.col("len")}
-    return units, shared, pairs.struct.unnest().select(**columns)
-
-
-def _units(owned: pl.LazyFrame) -> tuple[pl.Series, pl.Series]:
-    """The unit of each number, and the numbers that several units share."""
-    ends = owned.group_by("number").agg(unit=pl.col("unit").min(), last=pl.col("unit").max())
-    units = ends.sort("number").collect(engine="streaming")
-    return units["unit"], units.filter(pl.col("unit") != pl.col("last"))["number"]
-
-
-def _grouped_pairs(owned: pl.LazyFrame, words: Sequence[str], parts: int, part: int) -> pl.DataFrame:
-    """The copies of each (number, cell), of one part of all cells."""
-    if parts > 1:
-        owned = owned.filter(pl.sum_horizontal(pl.col(word).hash() // parts for word in words) % parts == part)
-    return owned.group_by("number", *words).agg(copies=pl.len()).collect(engine="streaming").sort("number")
+    if parts == 1 and [candidates.collect_schema()[word] for word in words] == [pl.Int32]:
+        rows = candidates.select("number", "unit", code=words[0]).collect(engine="streaming")
+        row_of = np.zeros(hashes, dtype=np.int64)
+        row_of[rows["number"].to_numpy()] = np.arange(rows.height)
+        units = rows["unit"].gather(row_of)
+        if (rows["unit"] == units.gather(rows["number"])).all():
+            both = rows["number"].cast(pl.UInt64) * PAIR + rows["code"].cast(pl.UInt64)
+            number, code = (pl.col("value") // PAIR).cast(pl.UInt32), (pl.col("value") % PAIR).cast(pl.Int32)
+            pairs = both.sort().rle().struct.unnest()
+            return units, iter([pairs.select(number.alias("number"), code.alias(words[0]), copies="len")])
+    units = candidates.select("unit").unique().collect(engine="streaming")["unit"]
+    numbers = units.to_frame().lazy().with_row_index("number")
+    cells = candidates.select("unit", *words).join(numbers, on="unit").select("number", *words)
+    part_of = pl.sum_horizontal(pl.col(word).hash() // parts for word in words) % parts
+    grouped = cells.group_by("number", *words).agg(copies=pl.len())
+    return units, (grouped.filter(part_of == part).collect(engine="streaming").sort("number") for part in range(parts))
 
 
 def _blocks(pairs: pl.DataFrame, words: Sequence[str], unit_place: Words, most: int) -> Iterator[pl.DataFrame]:

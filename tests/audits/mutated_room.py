@@ -160,13 +160,11 @@ ROOM = (
             Mutation('-pairs["copies"]', '0 * pairs["copies"]', "rows counted twice"),
             Mutation("sha256(key + unit.encode())", "sha256(unit.encode())", "everybody knows which rows are kept"),
             Mutation(
-                '.filter(unit != units.gather(owned["number"]))',
-                ".filter(unit != unit)",
+                'if (rows["unit"] == units.gather(rows["number"])).all():',
+                "if True:",
                 "two units whose names have one hash are bounded together",
             ),
-            Mutation(
-                'pl.col("unit") != pl.col("last")', 'pl.col("unit") != pl.col("unit")', "and where cells are grouped"
-            ),
+            Mutation("UInt64) * PAIR +", "UInt64) +", "rows of other units are copies"),
             Mutation("else pl.concat([kept, block])", "else block", "a unit is bounded in every block"),
             Mutation(
                 '"number", "place", *words, "copy")', '"number")', "the order of the engine decides which rows are kept"
@@ -174,7 +172,7 @@ ROOM = (
             Mutation("copy = np.arange(rows.size)", "copy = 0 * np.arange(rows.size)", "copies tie"),
             Mutation("np.maximum(begin - before, 0)", "np.maximum(0 - before, 0)", "rows stand in several blocks"),
             Mutation("% number == remainder", "% number <= remainder", "rows stand in several slices"),
-            Mutation("% parts == part)", "% parts <= part)", "rows stand in several parts"),
+            Mutation("part_of == part)", "part_of <= part)", "rows stand in several parts"),
             Mutation(".drop_nulls(words)", "", "rows in no cell count"),
         ),
     ),

@@ -195,7 +195,8 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 
 # 8,120 until two signatures also guarded what else reads an account's records: a second account emptied the first.
 # 7,900 until categories, edges and lengths of time were compared by the type of their column.
-MOST_LINES = 8_800
+# 8,800 until Polars counted, which spills nothing inside the run's folder: rows are taken in slices, passes and blocks.
+MOST_LINES = 8_950
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
 WORDS = {"errors.py", "amounts.py", "readings.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.

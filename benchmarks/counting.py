@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder:
     counts = cube.load_cube(cube.write_cube(plan, staged, Path(folder)))
 begun.append(sum(os.times()[:2]))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-print(json.dumps({"reading": begun[1] - begun[0], "counting": begun[2] - begun[1], "gigabytes": peak,
+print(chr(10) + json.dumps({"reading": begun[1] - begun[0], "counting": begun[2] - begun[1], "gigabytes": peak,
                   "process": begun[2], "kept": sha256(counts).hexdigest()}))
 """
 AXES = [
@@ -80,7 +80,7 @@ def turn(package: Path, folder: Path, memory: str, staged: Path | None) -> dict[
     settings = os.environ | {"PYTHONPATH": str(package)} | ({"DPHIST_MEMORY": memory} if memory else {})
     words = [sys.executable, "-c", TURN, json.dumps(SPEC), str(folder), *([str(staged)] if staged else [])]
     done = subprocess.run(words, cwd=folder, env=settings, capture_output=True, text=True, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])  # DuckDB's bar stands before it
     return told
 
 

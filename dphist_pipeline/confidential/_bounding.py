@@ -215,8 +215,8 @@ def _pairs(
     numbers = units.to_frame().lazy().with_row_index("number")
     cells = candidates.select("unit", *words).join(numbers, on="unit").select("number", *words)
     part_of = pl.sum_horizontal(pl.col(word).hash() // parts for word in words) % parts
-    grouped = cells.group_by("number", *words).agg(copies=pl.len())
-    return units, (grouped.filter(part_of == part).collect(engine="streaming").sort("number") for part in range(parts))
+    grouped = (cells.filter(part_of == part).group_by("number", *words).agg(copies=pl.len()) for part in range(parts))
+    return units, (pairs.collect(engine="streaming").sort("number") for pairs in grouped)
 
 
 def _blocks(pairs: pl.DataFrame, words: Sequence[str], unit_place: Words, most: int) -> Iterator[pl.DataFrame]:

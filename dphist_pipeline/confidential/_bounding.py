@@ -35,8 +35,8 @@ KEY_BYTES = 32
 # a shift and a factor, then one more shift. A code and a copy's number are first multiplied by odd numbers.
 MIX, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
 CODE_STEP, COPY_STEP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
-# What a row takes at most while it is sorted by its hash, and while it is put in order.
-SLICE_BYTES, PASS_BYTES = 100, 250
+# What a row takes while hashes are sorted, and as much for each word; and what while rows are put in order.
+SLICE_BYTES, PASS_BYTES = 50, 250
 PAIR = 1 << 32  # a unit's number times this, and a cell's number, are one word
 
 Words = NDArray[np.uint64]
@@ -72,7 +72,12 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
     """
     for rows in slices(staged, words, key):
         hashed = rows.select("hash", *words).collect(engine="streaming")
-        yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
+        if _is_cell(rows, words):  # to add up one by one is quicker than to group
+            yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
+        else:
+            counted = hashed.lazy().group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
+            yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
+            del counted
         crowded = _crowded(hashed["hash"], max_rows)
         del hashed  # it is as large as memory allows
         yield from _corrections(rows, crowded, words, max_rows, key)
@@ -81,7 +86,8 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
 def slices(staged: Path, words: Sequence[str], key: bytes) -> Iterator[pl.LazyFrame]:
     """The rows of a staged file that have a code: `unit`, its `hash`, and `words`; all rows of a unit in one slice."""
     rows = scan(staged, words).select("unit", *words, hash=_hash(key))
-    number = 1 + pl.scan_parquet(staged, glob=False).select(pl.len()).collect().item() // _most_rows(SLICE_BYTES)
+    most = _most_rows(SLICE_BYTES * (1 + len(words)))
+    number = 1 + pl.scan_parquet(staged, glob=False).select(pl.len()).collect().item() // most
     for remainder in range(number):
         yield rows.filter(pl.col("hash") % number == remainder) if number > 1 else rows
 
@@ -150,6 +156,12 @@ def _codes(rows: pl.DataFrame, words: Sequence[str]) -> Numbers:
     return np.stack([rows[word].to_numpy().astype(np.int64) for word in words])
 
 
+def _is_cell(rows: pl.LazyFrame, words: Sequence[str]) -> bool:
+    """Whether a row is the number of one cell, and not its position along all axes: the spec decides which."""
+    schema = rows.collect_schema()
+    return [schema[word] for word in words] == [pl.Int32]
+
+
 def _hash(key: bytes) -> pl.Expr:
     """A hash of each row's unit that nobody can foresee: 64 bits, which units seldom share."""
     return pl.col("unit").hash(int.from_bytes(sha256(b"units" + key).digest()[:8]))
@@ -201,7 +213,7 @@ def _pairs(
         candidates: with `unit`, the `number` of its hash, and `words`.
         hashes: how many there are.
     """
-    if parts == 1 and [candidates.collect_schema()[word] for word in words] == [pl.Int32]:
+    if parts == 1 and _is_cell(candidates, words):
         rows = candidates.select("number", "unit", code=words[0]).collect(engine="streaming")
         row_of = np.zeros(hashes, dtype=np.int64)
         row_of[rows["number"].to_numpy()] = np.arange(rows.height)

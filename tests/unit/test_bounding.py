@@ -123,7 +123,7 @@ def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, chang
 
 def in_small_pieces(patch: pytest.MonkeyPatch, rows_in_slice: int, rows_in_pass: int) -> None:
     """Memory holds no more rows than these."""
-    patch.setattr(bounding, "SLICE_BYTES", -(-bounding.memory_limit() // rows_in_slice))
+    patch.setattr(bounding, "SLICE_BYTES", -(-bounding.memory_limit() // (2 * rows_in_slice)))
     patch.setattr(bounding, "PASS_BYTES", -(-bounding.memory_limit() // rows_in_pass))
 
 

@@ -38,6 +38,7 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import reading_of
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec.axes import domain_of
 
 INCOMES, WARDS = 1000, 10
@@ -118,7 +119,7 @@ def publishing(periods: list[int], releases: int) -> list[dict[str, Any]]:
         spec, store = office(Path(folder), weeks)
         for number, week in enumerate(weeks, 1):
             began, timed = processor_seconds(), list[float]()
-            with mock.patch.object(release, "refresh_catalogue", timing(release.refresh_catalogue, timed)):
+            with mock.patch.object(Run, "refresh_catalogue", timing(Run.refresh_catalogue, timed)):
                 release.release(spec, store, week.isoformat())
             if number in at:
                 spent[at[number]].append((processor_seconds() - began, timed[0]))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dphist_pipeline.csv_text import UTF_8
-from dphist_pipeline.errors import Refused
+from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.planning import unit_names
-from dphist_pipeline.planning.columns import Column, Layout
+from dphist_pipeline.planning.columns import Column, Layout, read_layout
 from dphist_pipeline.planning.serving import Serving
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
-from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
+from dphist_pipeline.spec.mistakes import shortened, shown
 from dphist_pipeline.spec.sources import ISO, quote_in_words
 
 LONGEST_NAME_SHOWN = 40
@@ -36,13 +36,27 @@ def field(name: str, value: str, comment: str) -> str:
     return f"{f'  {name}: {value}':<31} # {comment}"
 
 
-def source_lines(output: Path, source: str | None, layout: Layout | None) -> list[str]:
+def _advised(advice: str, *lines: str, page: str) -> list[str]:
+    """Lines of a spec below the advice on them, which ends with the page to read."""
+    text = f"{advice} docs, *{page}*"
+    # What is to be typed or looked up stands on one line.
+    unbroken = re.sub(r"`[^`]*`|docs, \*.*", lambda match: match[0].replace(" ", "\u00a0"), text)
+    wrapped = textwrap.wrap(unbroken, 116, break_on_hyphens=False)
+    return ["", *(f"  # {line}".replace("\u00a0", " ") for line in wrapped), *lines]
+
+
+def _path_in_spec(output: Path, file: str) -> str:
+    """The path of a file as a spec names it: from the spec's project, if the file lies there."""
+    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
+    whole = os.path.normpath(Path.cwd() / file)
+    return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
+
+
+def _source(output: Path, source: str | None, layout: Layout | None) -> list[str]:
     """The fields that say what is read and how."""
     if source is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
-    base = str(Path.cwd() if folder_of_spec(output) == Path.cwd() else folder_of_spec(output))
-    whole = os.path.normpath(Path.cwd() / source)
-    path = os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
+    path = _path_in_spec(output, source)
     try:
         sources.source(path)
         if TEMPLATE.search(path):
@@ -53,19 +67,17 @@ def source_lines(output: Path, source: str | None, layout: Layout | None) -> lis
         lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
-            lines.append(
-                field(
-                    "csv_quote",
-                    quote_in_words(layout.quote),
-                    "all if every field is in quotes: the safest; none if none ever is",
-                )
+            lines += _advised(
+                "`all` if every field is in quotes, the safest: then no line of a text is another person's "
+                "record. `none` if no field ever is; else `rfc`.",
+                f"  csv_quote: {quote_in_words(layout.quote)}",
+                page="Threat model",
             )
-        if layout.encoding != UTF_8 or not layout.says_encoding:
-            comment = (
-                "windows-1252 where a spreadsheet on Windows wrote the file: the header line has no letter that tells"
-            )
-            if layout.encoding != UTF_8:
-                comment = "by the bytes of the header line; see that its names are right below"
+        if layout.encoding != UTF_8:
+            comment = "by the bytes of the header line; see that its names are right below"
+            lines.append(field("csv_encoding", layout.encoding, comment))
+        elif not layout.says_encoding:
+            comment = "windows-1252 where a spreadsheet on Windows wrote the file: the header line does not tell"
             lines.append(field("csv_encoding", layout.encoding, comment))
         if layout.delimiter == ";":
             lines.append(field("decimal_comma", fields.OPEN, "true where numbers are written 3,5; false for 3.5"))
@@ -141,12 +153,6 @@ _OUTCOME = re.compile(
 )
 
 
-# Files without records, numbers in another form and a wrong encoding are no mistakes that a spec can show.
-PUBLISH = field(
-    "publish", "if_plausible", "numbers as if nothing had been read wait for a person; or automatic, manual"
-)
-
-
 @dataclass(frozen=True)
 class Roles:
     """The columns of a file, by what a spec can take them for."""
@@ -166,6 +172,7 @@ def draft(
     mechanism: str = "adaptive",
     settings: Mapping[str, object] | None = None,
     serving: Serving | None = None,
+    code_lists: Mapping[str, str] | None = None,
 ) -> str:
     """The text of a draft, as YAML with comments.
 
@@ -174,31 +181,43 @@ def draft(
         named: the source as given on the command line; None if none was given.
         layout: columns of the source; None if no source was given.
         serving: the rule that named the mechanism; None if a person did.
+        code_lists: public files of categories, by the column of the source whose axis they are for.
     """
-    roles = roles_of(layout)
+    lists = {column: _axis_of_list(column, file, output) for column, file in (code_lists or {}).items()}
+    roles = roles_of(layout, lists)
     ids, codes, dates, others = roles.ids, roles.codes, roles.dates, roles.others
     lines = [
         *_opening(layout),
         f"type: {ReleaseSpec.component}",
         "attributes:",
         f"  release: {release}",
-        field("title", '""', "for people; may change at any time"),
-        *source_lines(output, named, layout),
-        *_privacy_fields([*ids, *codes], outcome_of(others)),
+        *_advised(
+            "Words for readers, in no digest; also `counted: loans`, `unit_label: reader`, `language: de`, and "
+            "an axis's `label`.",
+            '  title: ""',
+            page="Publish in your language",
+        ),
+        *_source(output, named, layout),
+        *_privacy_fields([*ids, *codes], _outcome_of(others)),
         *_mechanism(mechanism, settings or {}, serving),
-        *_axes(others, ids, codes, dates, layout),
+        *_axes(others, ids, codes, dates, layout, lists),
         *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
-        PUBLISH,
+        *_advised(
+            "Numbers as if nothing had been read (3,5 for 3.5, a wrong encoding) wait for a person. With "
+            "`manual` all wait, with `automatic` none.",
+            "  publish: if_plausible",
+            page="Approval: `publish: manual`",
+        ),
     ]
     text = "\n".join(lines) + "\n"
     attributes_in(text)  # refused unless it is YAML
     return text
 
 
-def drafted_readings(layout: Layout) -> list[str]:
+def drafted_readings(layout: Layout, listed: Collection[str]) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
-    roles = roles_of(layout)
+    roles = roles_of(layout, listed)
     doubts = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
     for column in roles.dates[:1]:
         reading = "dates, as `period_format` will say; what does not parse falls into no period"
@@ -220,33 +239,28 @@ def drafted_readings(layout: Layout) -> list[str]:
     ]
 
 
-def roles_of(layout: Layout | None) -> Roles:
-    usable, problems = _split_columns(layout.columns if layout else ())
-    shared_columns = [column for column in usable if _says(_SHARED, column)]
+def roles_of(layout: Layout | None, listed: Collection[str] = ()) -> Roles:
+    """What a spec can take columns for; those with a code list are axes, before all others."""
+    columns = layout.columns if layout else [Column(name, "text") for name in listed]
+    usable, problems = _split_columns(columns)
+    names = [column.name for column in usable]
+    for name in listed:
+        if name not in names:
+            raise draft_refused(name, f"is no column that can be an axis. {did_you_mean(name, names)}".strip())
+    free = [column for column in usable if column.name not in listed]
+    shared_columns = [column for column in free if _says(_SHARED, column)]
     ids = [
-        column for column in usable if column not in shared_columns and (_says(_ID, column) or _says(_PERSON, column))
+        column
+        for column in free
+        if column not in shared_columns
+        and (_says(_ID, column) or _says(_PERSON, column) or unit_names.names_person(column.name))
     ]
     codes = [column for column in shared_columns if _says(_ID, column)]
-    rest = [column for column in usable if column not in (*ids, *codes)]
+    rest = [column for column in free if column not in (*ids, *codes)]
     dates = sorted((column for column in rest if _is_date(column, layout)), key=lambda column: column.kind != "date")
-    return Roles(ids, codes, dates, [column for column in rest if column not in dates], problems)
-
-
-def undecided_fields(text: str, output: Path) -> list[str]:
-    """The fields of a draft that `check` refuses, by the names in its messages."""
-    try:
-        ReleaseSpec.of_fields(attributes_in(text), folder_of_spec(output))
-    except SpecError as error:
-        return [place.removeprefix("attributes.") for place, _ in error.problems]
-    return []
-
-
-def refuse_taken(output: Path) -> None:
-    """Refuses to write over a file, before anybody answers a question."""
-    if output.exists() or output.is_symlink():
-        raise draft_refused(str(output), TAKEN)
-    if not output.parent.is_dir():
-        raise draft_refused(str(output), NO_FOLDER)
+    others = [column for column in usable if column.name in listed]
+    others += [column for column in rest if column not in dates]
+    return Roles(ids, codes, dates, others, problems)
 
 
 def write_draft(text: str, output: Path) -> None:
@@ -277,7 +291,7 @@ def _opening(layout: Layout | None) -> list[str]:
         "until then `dphist check` refuses this file and says where.",
         "# Take bins, bounds and categories from public knowledge (a code book, a law, a map), never from the records:",
         "# a bound that is taken from the records reveals the value of the person at the bound.",
-        "# Then: dphist check, dphist rehearse (invented records), dphist forecast (expected errors), dphist release.",
+        "# Then: dphist check, rehearse (invented records), forecast (expected errors), ledger open, look, release.",
     ]
     if layout is not None and layout.delimiter:
         lines.append(
@@ -286,7 +300,7 @@ def _opening(layout: Layout | None) -> list[str]:
     return lines
 
 
-def outcome_of(others: list[Column]) -> str:
+def _outcome_of(others: list[Column]) -> str:
     """The published name of the first axis that is an outcome, by its name; empty if none is."""
     for column in others[:MOST_AXES]:
         if _OUTCOME.search(column.name):
@@ -299,26 +313,39 @@ def outcome_of(others: list[Column]) -> str:
 def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
     # Names that speak of persons come first.
     likely = sorted(ids, key=lambda column: not _says(_PERSON, column))
-    hint = f"; perhaps {listed_names(likely)}" if ids else ""
     return [
-        "",
-        f"  # The column that identifies a person, whose privacy is protected{hint}.",
-        "  # Several columns as a list; `row` (no max_rows_per_unit, no `rows`) only if every row is another person.",
-        field("privacy_unit", "[]", fields.OPEN),
-        "  # If it is text: ids that differ in case, or in blanks and invisible signs at the ends, are one person with",
-        "  # unit_normalise: [trim_all, fold]   # add `number` where 7, 7.0 and 007 are one person",
-        field(
-            "max_rows_per_unit", fields.OPEN, "the most rows of a person that count in a period; noise grows with it"
+        *_advised(
+            "What names a person (a household, if rows speak of several people), and not a visit; several columns as a "
+            "list. `row`, without the next two fields, only if nobody has two rows.",
+            *([f"  # perhaps {listed_names(likely)}"] if ids else []),
+            field("privacy_unit", "[]", fields.OPEN),
+            page="The privacy promise",
+        ),
+        *_advised(
+            "For ids in text: those that differ in case, blanks or invisible signs are one person. `number` "
+            "adds: 7, 7.0 and 007 are one.",
+            "  # unit_normalise: [trim_all, fold]",
+            page="Steps of `unit_normalise`",
+        ),
+        *_advised(
+            "Rows of a unit that count in a period: what most people stay below by the rules of the service. "
+            "More are cut at random; noise grows with the bound.",
+            f"  max_rows_per_unit: {fields.OPEN}",
+            page="See what the bound cuts",
         ),
         field("neighbours", fields.OPEN, "add_remove hides whether a person is present; substitute hides their values"),
-        field("epsilon", fields.OPEN, "per period; `dphist forecast` shows the errors for each epsilon"),
-        field("account", fields.OPEN, "the account that is charged; open it with `dphist ledger open`"),
-        "  # The bound cuts people with many rows, and so moves shares of whatever makes people have many. Which axis",
-        "  # is an outcome (readmitted, died, result)? In `by`, it buys how far its shares move; at most two axes.",
-        field(
-            "quality",
-            f"{{share: 1/20, rows: 10, by: [{yaml_text(outcome) if outcome else ''}]}}",
-            "what the bound cuts",
+        *_advised(
+            "Of one period, and all add up: 53 weeks of 0.1 are 5.3. At most 1 for all that is ever said is strict; "
+            "`dphist forecast` shows errors.",
+            f"  epsilon: {fields.OPEN}",
+            page="How to choose ε",
+        ),
+        field("account", fields.OPEN, "who pays: one for all tables about the same people, as health, library"),
+        *_advised(
+            "Buys a table of what the bound cuts; `by`: at most two axes that are an outcome (readmitted, died), whose "
+            "shares it moves. With few rows leave it out: `check` says.",
+            f"  quality: {{share: 1/20, rows: 10, by: [{yaml_text(outcome) if outcome else ''}]}}",
+            page="See what the bound cuts",
         ),
     ]
 
@@ -344,32 +371,46 @@ def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | Non
 
 def _says(words: re.Pattern[str], column: Column) -> bool:
     """Whether some words stand in the name of a column."""
-    return words.search(as_words(column)) is not None
-
-
-def as_words(column: Column) -> str:
-    """The name of a column in lower case, with `_` between its words."""
-    return unit_names.as_words(column.name)
+    return words.search(unit_names.as_words(column.name)) is not None
 
 
 def _axes(
-    others: list[Column], ids: list[Column], codes: list[Column], dates: list[Column], layout: Layout | None
+    others: list[Column],
+    ids: list[Column],
+    codes: list[Column],
+    dates: list[Column],
+    layout: Layout | None,
+    lists: Mapping[str, str],
 ) -> list[str]:
+    doubtful = unit_names.of_other_rows([], [column.name for column in others])
     lines = [
-        "",
-        "  # The grid: every cell is published, also empty ones, and cells multiply. Keep the axes that readers need.",
-        "  # below, above: cells for values outside the bins; other: for null and all other values. Without them, rows",
-        "  # with such values are dropped.",
-        "  # No axis where a person is protected: a column made of other people's rows (a household's size, a rank,",
-        "  # a calibrated weight). One person more changes it in the rows of others: epsilon does not cover that.",
+        *_advised(
+            "Cells multiply, and each has its own noise: two or three axes, 20 rows a cell. Without `below`, `above`, "
+            "`other`, rows outside count nowhere.",
+            page="Declare the grid without looking at the records",
+        ),
+        *_advised(
+            'Codes: `values: ["1", "2"]`; uneven bins: `edges: [0, 18]`; text bands: `bands: {"0-17": 0, "18+": 18}`; '
+            "a file: `dphist new --code-list FILE --column NAME`.",
+            page="Code lists",
+        ),
+        *_advised(
+            "Texts count letter by letter, unless `tidy: [trim, lower, nfc]`; `spellings: {novels: Novel}` "
+            "adds others.",
+            page="Texts that differ",
+        ),
+        *_advised(
+            "No column that is made of other people's rows (a household's size, a rank, a weight): epsilon "
+            "does not cover it.",
+            *([f"  # perhaps {', '.join(map(comment_text, doubtful))}"] if doubtful else []),
+            page="Columns made of other people's rows",
+        ),
     ]
     reason = "which seems to name a unit: its cells would publish who is in the records."
     lines += [f"  # No axis: {comment_text(column.name)}, {reason}" for column in ids]
-    if any(column.kind == "number" for column in others):
-        lines.append('  # A number that is a code takes `values: ["1", "2", …]` instead of start, stop and width.')
     if layout is not None and layout.delimiter:
         lines.append("  # A CSV file has no types. An axis of numbers: {column: X, start: 0, stop: 100, width: 5, …}")
-    axes = [_axis(column) for column in others]
+    axes = [lists.get(column.name) or _axis(column) for column in others]
     calendars = [_axis(column, calendar=True) for column in dates]
     candidates = axes or calendars
     spare = [
@@ -401,6 +442,22 @@ def _axis(column: Column, calendar: bool = False) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
+def _axis_of_list(column: str, file: str, output: Path) -> str:
+    """An axis whose categories a code list has; where its header does not tell the column of codes, that is open."""
+    layout = read_layout(file)
+    names = [one.name for one in layout.columns]
+    if layout.delimiter not in ("", ",") and len(names) > 1:
+        raise draft_refused(file, f"fields of a code list are parted by commas, and not by {shown(layout.delimiter)}")
+    path = _path_in_spec(output, file)
+    of_codes = "" if column in names else names[0] if len(names) == 1 else fields.OPEN
+    if TEMPLATE.search(f"{path} {of_codes}"):
+        raise draft_refused(file, "its name, or that of its column, holds a template sign, {{, {% or {#; rename it")
+    parts = [f"column: {yaml_text(column)}", *name_field(column), f"values_from: {yaml_text(path)}"]
+    parts += [f"values_column: {yaml_text(of_codes)}"] if of_codes else []
+    hint = f"  # {fields.OPEN}: one of {listed_names(layout.columns)}" if of_codes == fields.OPEN else ""
+    return f"{{{', '.join([*parts, 'other: true'])}}}{hint}"
+
+
 def _period(dates: list[Column]) -> list[str]:
     if not dates:
         return [
@@ -408,22 +465,29 @@ def _period(dates: list[Column]) -> list[str]:
             field("period", "none", "or week, month, quarter, year, with a period_column of dates, and"),
             '  # period_format: "%d.%m.%Y" where they are text such as 14.09.2026, iso for 2026-09-14',
         ]
-    more = f"; also {listed_names(dates[1:])}" if dates[1:] else ""
-    return [
-        "",
-        field("period", fields.OPEN, "week, month, quarter or year; none for a single table, without the next two"),
-        field("period_column", yaml_text(dates[0].name), f"the time of a row{more}"),
-        _format_of_dates(dates[0]),
-        field("time_zone", "UTC", "of the periods, as Europe/Brussels"),
-    ]
-
-
-def _format_of_dates(column: Column) -> str:
-    """The field `period_format`: decided by the type of a column of dates, and by a person for text."""
+    column = dates[0]
     if column.kind == "date":
-        return field("period_format", ISO, f"for text alone; the column is of type {comment_text(column.type)}")
-    lines = 'how dates are written: "%d.%m.%Y" for 14.09.2026, iso for 2026-09-14;'
-    return f"{field('period_format', fields.OPEN, lines)}\n  # what does not parse falls into no period"
+        form = field("period_format", ISO, f"for text alone; the column is of type {comment_text(column.type)}")
+    else:
+        form = field(
+            "period_format", fields.OPEN, 'iso for 2026-09-14, "%d.%m.%Y" for 14.09.2026; others: in no period'
+        )
+    return [
+        *_advised(
+            "week, month, quarter or year, as long as readers can wait: longer ones have more rows, and the "
+            "same noise. none: one table, without the next three.",
+            f"  period: {fields.OPEN}",
+            page="What adds up",
+        ),
+        *_advised(
+            "The day on which something happened, not that of its entry. A text's form is looked up in a code book.",
+            *([f"  # also {listed_names(dates[1:])}"] if dates[1:] else []),
+            f"  period_column: {yaml_text(column.name)}",
+            form,
+            page="Dates in text",
+        ),
+        field("time_zone", "UTC", "where periods begin and end, as Europe/Brussels; docs, *Local days*"),
+    ]
 
 
 def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:

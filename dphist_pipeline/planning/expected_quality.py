@@ -29,7 +29,7 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
     if rows_needed is None:
         return ""
     fewer = f"where a {per} holds fewer than {rows_needed:,} rows, and little below {2 * rows_needed:,}"
-    return f"tells nothing of {bought_for(spec)} {fewer}"
+    return f"tells nothing of {_bought_for(spec)} {fewer}"
 
 
 def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
@@ -42,7 +42,7 @@ def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
     field = f"`quality: {{share: {bought.quality.share}, rows: {bought.quality.rows}}}`"
     rows_needed = rows_for_quality(bought)
     return [
-        f"{field} would tell {bought_for(bought)} where a {per} holds {rows_needed:,} rows or more; with fewer, do "
+        f"{field} would tell {_bought_for(bought)} where a {per} holds {rows_needed:,} rows or more; with fewer, do "
         "without it."
     ]
 
@@ -67,11 +67,11 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
     if not expected:
         return [
             f"Keep `quality` if a {per} holds {rows_needed:,} rows or more. With fewer its table cannot tell "
-            f"{bought_for(spec)}, though {rows:,} are enough for the average cell: for so many, {mend}."
+            f"{_bought_for(spec)}, though {rows:,} are enough for the average cell: for so many, {mend}."
         ]
     return [
         f"The share of `quality` buys nothing where a {per} holds {rows:,} rows: below {rows_needed:,} its table "
-        f"cannot tell {bought_for(spec)}. {mend[0].upper()}{mend[1:]}."
+        f"cannot tell {_bought_for(spec)}. {mend[0].upper()}{mend[1:]}."
     ]
 
 
@@ -83,6 +83,6 @@ def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
     return warnings or ([f"At the spec's epsilon the quality table {sentence}."] if sentence else [])
 
 
-def bought_for(spec: ReleaseSpec) -> str:
+def _bought_for(spec: ReleaseSpec) -> str:
     """What the quality table of a spec is bought for, in words."""
     return "where rows fell" if "cut" not in half_widths(spec) else "what the bound cuts"

@@ -40,7 +40,6 @@ _OF_ALL_ROWS = re.compile(
 )
 _OF_A_BODY = re.compile(r"(^|_)(birth|body|kg|kilo|g|gram|grams|lb|lbs|loss|gain|geburts?|koerper)(_|$)")
 _OF_ANY_ROW = re.compile(r"id|uid|uuid|guid|index|key|seq|sequence|nr|no|number|nummer|lfd_?(nr|no)?")
-_LABEL_END = re.compile(r"_(id|nr|nbr|no|num|number|nummer|key)$")
 
 
 def as_words(name: str) -> str:
@@ -56,12 +55,6 @@ def names_person(name: str) -> bool:
 def names_event(name: str) -> bool:
     """Whether a whole name says that its column tells events or rows apart, as `call_id`."""
     return _EVENT.fullmatch(as_words(name)) is not None
-
-
-def label_of(name: str) -> str:
-    """What readers may call the unit that a column names: `patient` of `patient_no`."""
-    words = as_words(name).strip("_")
-    return " ".join(_LABEL_END.sub("", words).split("_"))
 
 
 def unit_doubt(units: Sequence[str], columns: Sequence[str]) -> str:
@@ -89,7 +82,21 @@ def doubt_of_axes(spec: ReleaseSpec) -> str:
 
 
 def doubt_of_other_rows(units: Sequence[str], columns: Sequence[str]) -> str:
-    """A warning where an axis has the name of what other people's rows make, as a household's size; else empty.
+    """A warning where an axis has the name of what other people's rows make, as a household's size; else empty."""
+    doubtful = of_other_rows(units, columns)
+    if not doubtful or set(doubtful) <= set(units):
+        return ""
+    unit = " with ".join(units)
+    return (
+        f"{', '.join(doubtful)}: the name speaks of what is computed from the rows of several people (a household's "
+        f"size, a rank, a weight). If one {unit} more or less changes it in the rows of others, epsilon does not cover "
+        f"that, and no file shows it. Leave it out, or protect all whom it is made of, as in `privacy_unit: "
+        "household_id`: docs, *Persons by household size*."
+    )
+
+
+def of_other_rows(units: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns whose names speak of what other people's rows make.
 
     Args:
         units: columns of the privacy unit, or `row`. Where one names a household, its size is its own.
@@ -102,12 +109,4 @@ def doubt_of_other_rows(units: Sequence[str], columns: Sequence[str]) -> str:
         of_all = _OF_ALL_ROWS.search(words) and not _OF_A_BODY.search(words)
         if of_all or (not of_household and _OF_HOUSEHOLDS.search(words)):
             doubtful.append(name)
-    if not doubtful or set(doubtful) <= set(units):
-        return ""
-    unit = " with ".join(units)
-    return (
-        f"{', '.join(doubtful)}: the name speaks of what is computed from the rows of several people (a household's "
-        f"size, a rank, a weight). If one {unit} more or less changes it in the rows of others, epsilon does not cover "
-        f"that, and no file shows it. Leave it out, or protect all whom it is made of, as in `privacy_unit: "
-        "household_id`: docs, *Persons by household size*."
-    )
+    return doubtful

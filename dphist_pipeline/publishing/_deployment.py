@@ -26,7 +26,7 @@ def deployment_yaml(audit: Mapping[str, Any], smoothed: bool) -> str:
     if audit.get("model") == "local":
         question = question_facts(audit)
         in_words = " ".join(render("report_in_words.txt.j2", asked=question).split())
-        return render("deployment_local.yaml.j2", **facts, asked=question, in_words=in_words)
+        return render("deployment_local.yaml.j2", **facts, asked=question, in_words=in_words) + "\n"
     settings = ", ".join(f"{name} {value}" for name, value in (audit.get("settings") or {}).items())
     steps = [
         f"{charge['step']}: epsilon {charge['epsilon']}"
@@ -34,4 +34,4 @@ def deployment_yaml(audit: Mapping[str, Any], smoothed: bool) -> str:
         for charge in audit["charges"]
     ]
     settings = settings and f" ({settings})"
-    return render("deployment_central.yaml.j2", **facts, smoothed=smoothed, settings=settings, steps=steps)
+    return render("deployment_central.yaml.j2", **facts, smoothed=smoothed, settings=settings, steps=steps) + "\n"

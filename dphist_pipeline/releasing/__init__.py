@@ -1,4 +1,4 @@
 """The steps of a release, its store, and what operators decide about both.
 
-`release.py` is the story to read first. Counting and noise lie in `confidential`, accounts in `ledger`.
+`run.py` is the story to read first. Counting and noise lie in `confidential`, accounts in `ledger`.
 """

@@ -18,10 +18,11 @@ from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
 from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.releasing._approvals import AwaitsApproval, approval
-from dphist_pipeline.releasing._attempts import Attempt, Paid
+from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.sanitizing import MechanismRun
+from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import quote_in_words
 from dphist_pipeline.zone_data import zone_data_facts
 
@@ -63,26 +64,15 @@ def judge(public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> Judg
     return Judgement(total.ci_lower <= 0, Compared.of_estimate(public, facts, estimate), doubt_of_estimate(estimate))
 
 
-def facts_if_approved(attempt: Attempt, paid: Paid) -> dict[str, Any]:
-    """What the audit of a release will say, beside its charges.
-
-    Raises:
-        AwaitsApproval: `publish` holds it back, and nobody approved yet.
-    """
-    facts = audit_facts(attempt, paid.charge)
-    judgement = judge(attempt.store.public, facts, paid.estimate)
-    try:
-        approved = approval(attempt.rule, attempt.ledger, paid.charge, attempt.key, paid.remark, judgement.doubt)
-    except AwaitsApproval:
-        if attempt.rule.judges:
-            attempt.store.keep_doubted(paid.charge)
-        raise
-    return facts | approved | judgement.facts
-
-
-def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
+def audit_facts(
+    spec: ReleaseSpec,
+    period: Period,
+    mechanism_run: MechanismRun,
+    rule: PublicationRule,
+    ledger: Ledger,
+    charge: Charge,
+) -> dict[str, Any]:
     """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
-    spec, period, key, run = attempt.spec, attempt.period, attempt.key, attempt.run
     home = mechanisms.home(spec.mechanism)
     return {
         "schema_version": 2,
@@ -90,32 +80,32 @@ def audit_facts(attempt: Attempt, charge: Charge) -> dict[str, Any]:
         **{name: str(text) for name in WORDS if (text := getattr(spec, name))},
         **({"axis_labels": labels} if (labels := {axis.name: axis.label for axis in spec.axes if axis.label}) else {}),
         **({"show_below": spec.show_below} if spec.show_below is not None else {}),
-        "period": key.period,
+        "period": charge.period,
         "period_start": period.start.isoformat() if period.start else None,
         "period_end": period.end.isoformat() if period.end else None,
         **({"zone_data": zone_data_facts(spec.time_zone)} if spec.time_zone != "UTC" else {}),
         **({"next_release": day.isoformat()} if (day := spec.period_rule.next_release(period)) else {}),
-        "revision": key.revision,
+        "revision": charge.revision,
         "reason": charge.reason,
         **({"upstream_checked": charge.upstream_checked} if charge.upstream_checked else {}),
-        **({"publish": attempt.rule.publish} if attempt.rule.judges else {}),
+        **({"publish": rule.publish} if rule.judges else {}),
         "account": spec.account,
         "privacy_unit": spec.privacy_unit,
         "max_rows_per_unit": spec.max_rows_per_unit,
         "neighbours": spec.neighbours,
-        "sensitivity": run.sensitivity,
-        **_facts_of_reading(spec, attempt.ledger, charge),
+        "sensitivity": mechanism_run.sensitivity,
+        **_facts_of_reading(spec, ledger, charge),
         **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
         "mechanism": spec.mechanism,
         **({"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}),
-        "settings": mechanisms.settings_of(run.mechanism),
+        "settings": mechanisms.settings_of(mechanism_run.mechanism),
         # The queries of a file, whose digest is among the settings: axis, first cell, the cell after the last, weight.
         **({"queries": [list(query) for query in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
-        **({"whole_counts": run.mechanism.whole_way} if spec.family is None else {}),
+        **({"whole_counts": mechanism_run.mechanism.whole_way} if spec.family is None else {}),
         "axes": spec.normalised()["axes"],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
-        "spec_digest": attempt.request.digest,
+        "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
 

@@ -9,8 +9,8 @@ from dphist_pipeline.confidential.looking import Terminal, show_records
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing._plans import plan_of, request_of
 from dphist_pipeline.releasing.frames import as_file
-from dphist_pipeline.releasing.release import chosen_period, nothing_charged
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.run import chosen_period, nothing_charged
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions
 

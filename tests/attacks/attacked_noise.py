@@ -21,7 +21,7 @@ from dphist_pipeline.estimates.laws import _interface
 from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing import _family_card as family_card
 from dphist_pipeline.random_words import random_words
-from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.run import Run
 
 ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
 
@@ -46,7 +46,7 @@ def large_noise() -> Iterator[None]:
         # Building the command line takes longer than most commands.
         stack.enter_context(patch.object(cli, "app", lambda **options: commands.main(**options)))
         stack.enter_context(patch.object(os, "fsync", lambda handle: None))
-        stack.enter_context(patch.object(release, "refresh_catalogue", lambda attempt: None))
+        stack.enter_context(patch.object(Run, "refresh_catalogue", lambda run: None))
         # Whole tables and widths are worked out from noisy numbers and from scales of noise alone.
         stack.enter_context(patch.object(whole_families, "MOST_RECORDS", 2_000))
         widths = patch.object(

@@ -28,6 +28,7 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.row_questions import ObservedRows
 from dphist_pipeline.releasing import release as verbs
+from dphist_pipeline.releasing import run as run_module
 
 KEY = bytes(range(32))
 # The weights of the sums that are asked for: public, and kept since another machine may find others.
@@ -58,7 +59,7 @@ class Seen:
 @contextmanager
 def watched(seen: Seen) -> Iterator[None]:
     """Keeps what is read, counted and drawn."""
-    read, answer, release = verbs.read_cube, Journal.answer, verbs.release
+    read, answer, release = run_module.read_cube, Journal.answer, verbs.release
     stage, save = ingest.stage_rows, row_tables.save
 
     def released(*given: Any, **more: Any) -> Any:
@@ -90,7 +91,7 @@ def watched(seen: Seen) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(verbs, "release", released))
         stack.enter_context(patch.object(ingest, "stage_rows", staged))
-        stack.enter_context(patch.object(verbs, "read_cube", counted))
+        stack.enter_context(patch.object(run_module, "read_cube", counted))
         stack.enter_context(patch.object(row_tables, "save", saved))
         stack.enter_context(patch.object(Journal, "answer", answered))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: KEY[:size])))

@@ -22,8 +22,8 @@ from unit.ledger_scenario import time_passes
 
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing import sanitizing
+from dphist_pipeline.releasing.run import Run
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="copies of stores, and what they draw")
 
@@ -124,7 +124,7 @@ def killed_in(owner: Any, name: str) -> Iterator[None]:
 
 
 KILLS = {
-    "before the witness knows of the charge": (verbs, "_vouch"),
+    "before the witness knows of the charge": (Run, "_vouch"),
     "before the first draw": (sanitizing, "PrivateCounts"),
     "as an answer is written": (Journal, "_link"),
 }
@@ -190,7 +190,7 @@ def test_a_store_that_is_put_back_draws_nothing_three_times_in_a_row(office: Off
 def test_a_store_that_is_put_back_after_a_kill_draws_once_at_most(office: Office, draws: Draws) -> None:
     """Each copy charges the period by itself; the witness takes the first, and the other can be adopted."""
     backup = kept(office, "backup")
-    with killed_in(verbs, "_vouch"):
+    with killed_in(Run, "_vouch"):
         assert office.release().code != 0
     killed = kept(office, "killed")
     put_back(office, backup)

@@ -179,7 +179,7 @@ def test_what_was_charged_for_one_engine_is_not_counted_by_another(
         write_cube = spark.write_cube
         monkeypatch.setattr(spark, "write_cube", lambda *given: used.append("spark") or write_cube(*given))
         with monkeypatch.context() as patch:
-            patch.setattr("dphist_pipeline.releasing.release._vouch", stopped)
+            patch.setattr("dphist_pipeline.releasing.run.Run._vouch", stopped)
             office.release()
         assert not office.published().exists() and len(office.entries()) == 5
         office.write_spec(axes=AXES)

@@ -22,7 +22,8 @@ from dphist_pipeline.ledger.entries import Account, Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import files_of
@@ -110,12 +111,9 @@ def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, m
         store = Store.open(office.store)
         spec = load_spec(office.folder / "spec.yaml", store)
 
-        def attempt() -> release.Attempt:
-            return release.begin(spec, store, None, datetime.now(UTC))
-
-        first = attempt()
+        first = Run.begin(spec, store, None, datetime.now(UTC))
         first.ledger.charge(first.request)  # and was killed
-        counted = release.write_cube
+        counted = Run.count
 
         def taken_back(*given: Any) -> Path:
             cube = counted(*given)
@@ -123,9 +121,9 @@ def test_a_decision_is_taken_back_between_counting_and_drawing(office: Office, m
             store.ledger().disallow(decision.number, "a court says so", Operator.load())
             return cube
 
-        monkeypatch.setattr(release, "write_cube", taken_back)
+        monkeypatch.setattr(Run, "count", taken_back)
         with ledger_refuses("not_allowed"):
-            release.draw_apart(attempt(), lambda: None)
+            Run.begin(spec, store, None, datetime.now(UTC)).draw()
         assert not store.journal(first.key).exists()
 
 
@@ -133,13 +131,13 @@ def test_what_was_disallowed_since_the_charge_is_not_read(office: Office, monkey
     with office.witnessed():
         store = Store.open(office.store)
         spec = load_spec(office.folder / "spec.yaml", store)
-        killed = release.begin(spec, store, None, datetime.now(UTC))
+        killed = Run.begin(spec, store, None, datetime.now(UTC))
         killed.ledger.charge(killed.request)
         (decision,) = store.ledger().decisions("health")
         store.ledger().disallow(decision.number, "a court says so", Operator.load())
-        monkeypatch.setattr(release.engines, "count", lambda *given: pytest.fail("records were read"))
+        monkeypatch.setattr(engines, "count", lambda *given: pytest.fail("records were read"))
         with ledger_refuses("not_allowed"):
-            release.draw_apart(release.begin(spec, store, None, datetime.now(UTC)), lambda: None)
+            Run.begin(spec, store, None, datetime.now(UTC)).draw()
 
 
 def test_records_that_the_environment_names_are_declared_a_code_list(
@@ -191,7 +189,7 @@ def test_a_copy_that_was_killed_after_its_charge_is_adopted_and_counts_both(offi
     shutil.copytree(office.store, copy)
     with office.witnessed():
         store = Store.open(copy)
-        attempt = release.begin(load_spec(office.folder / "spec.yaml", store), store, None, datetime.now(UTC))
+        attempt = Run.begin(load_spec(office.folder / "spec.yaml", store), store, None, datetime.now(UTC))
         attempt.ledger.charge(attempt.request)  # and was killed before the witness knew
     office.released()
     ran = office.run("store", "adopt", "--reason", "the original is lost", "--store", copy, "--json")

@@ -29,7 +29,7 @@ from unit.witness_scenario import hashed
 from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import release as verbs
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = [
@@ -189,13 +189,13 @@ def test_a_row_before_a_charge_stops_it_at_no_cost_until_the_store_is_adopted(pl
 @pytest.mark.parametrize("row", DENIED)
 def test_a_row_after_a_charge_stops_it_before_it_is_drawn(planted: Planted, row: str) -> None:
     plant, carried = DENIED[row]
-    office, vouch = planted.office, verbs._vouch
+    office, vouch = planted.office, Run._vouch
 
     def planting(*given: Any) -> None:
         plant(planted)
         vouch(*given)
 
-    with patch.object(verbs, "_vouch", planting):
+    with patch.object(Run, "_vouch", planting):
         refused_with_the_way_out(office.release())
     for _ in range(2):
         refused_with_the_way_out(office.release())
@@ -234,7 +234,7 @@ def test_a_row_between_two_answers_stops_the_next_release(planted: Planted, row:
 
 
 def test_an_answer_that_nobody_drew_stops_the_draw_before_it_is_made(planted: Planted) -> None:
-    office, vouch = planted.office, verbs._vouch
+    office, vouch = planted.office, Run._vouch
 
     def planting(*given: Any) -> None:
         vouch(*given)
@@ -242,7 +242,7 @@ def test_an_answer_that_nobody_drew_stops_the_draw_before_it_is_made(planted: Pl
             "answer", store=planted.store, charge=planted.last_charge()[-1], step="counts", digest=hashed("no answer")
         )
 
-    with patch.object(verbs, "_vouch", planting), patch.object(Journal, "_link", side_effect=AssertionError("drawn")):
+    with patch.object(Run, "_vouch", planting), patch.object(Journal, "_link", side_effect=AssertionError("drawn")):
         refused = office.release()
     for ran in (refused, office.release(), office.release()):
         text = told(ran)
@@ -282,13 +282,13 @@ def test_a_place_stops_nothing(planted: Planted, moment: str) -> None:
         place(planted)
         office.released()
     else:
-        vouch = verbs._vouch
+        vouch = Run._vouch
 
         def planting(*given: Any) -> None:
             place(planted)
             vouch(*given)
 
-        with patch.object(verbs, "_vouch", planting):
+        with patch.object(Run, "_vouch", planting):
             office.released()
     office.write_spec(release="others")
     office.released()
@@ -313,7 +313,7 @@ def test_a_restored_store_is_refused_before_a_row_and_after_it(planted: Planted,
 
 
 def test_a_real_charges_hash_beside_another_price_lets_nothing_be_spent_again(planted: Planted) -> None:
-    office, vouch = planted.office, verbs._vouch
+    office, vouch = planted.office, Run._vouch
     backup = shutil.copytree(office.store, office.folder.with_name("backup"))
 
     def planting(*given: Any) -> None:
@@ -322,7 +322,7 @@ def test_a_real_charges_hash_beside_another_price_lets_nothing_be_spent_again(pl
         planted.charge(**same, revision=revision, year=int(made_at[:4]), epsilon="1/1000000")
         vouch(*given)
 
-    with patch.object(verbs, "_vouch", planting):
+    with patch.object(Run, "_vouch", planting):
         refused_with_the_way_out(office.release())
     assert planted.answers() == [], "what the witness holds at another price is not drawn"
     shutil.rmtree(office.store)

@@ -158,7 +158,7 @@ def test_a_charge_that_stands_lets_nobody_read_what_was_swapped_or_disallowed_si
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("dphist_pipeline.releasing.release._vouch", killed)
+        broken.setattr("dphist_pipeline.releasing.run.Run._vouch", killed)
         assert attempt.write().by_command().code != 0
     check = [number for number, kind, *_ in attempt.office.entries() if kind == "allowed"]
     attempt.office.write_records(STAFF, "private/admissions.parquet")

@@ -29,8 +29,8 @@ from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
 from dphist_pipeline.releasing import _plans as plans
-from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, model, sources
 from dphist_pipeline.spec.mistakes import MistakesError
 from dphist_pipeline.spec.sources import CodeListFolders
@@ -168,11 +168,11 @@ def note_progress(more: Mapping[str, Any]) -> dict[str, Any]:
 # Planted leaks.
 
 
-def rows_told(attempt: release.Attempt, folder: Path, frame: Any, write: Any = release.write_cube) -> Path:
-    if Path(attempt.spec.source_pattern).suffix == ".parquet" and Path(attempt.spec.source_pattern).is_file():
-        rows = pq.ParquetFile(attempt.spec.source_pattern).metadata.num_rows
-        attempt.progress(f"reading {rows:,} records")
-    made: Path = write(attempt, folder, frame)
+def rows_told(run: Run, folder: Path, frame: Any, count: Any = Run.count) -> Path:
+    if Path(run.spec.source_pattern).suffix == ".parquet" and Path(run.spec.source_pattern).is_file():
+        rows = pq.ParquetFile(run.spec.source_pattern).metadata.num_rows
+        run.progress(f"reading {rows:,} records")
+    made: Path = count(run, folder, frame)
     return made
 
 
@@ -227,7 +227,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a step that tells the number of rows": (
         "the exact count",
         3,
-        lambda: patch.object(release, "write_cube", rows_told),
+        lambda: patch.object(Run, "count", rows_told),
     ),
     "counts without noise": ("the exact count", 6, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
     "code lists read anywhere": ("the token", 21, lambda: patch.object(sources, "_allowed", any_list)),

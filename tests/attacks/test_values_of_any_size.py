@@ -27,7 +27,7 @@ from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading import source
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.releasing.release import plan_of
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.fields import comparable
 from examples import examples

@@ -24,8 +24,9 @@ from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.releasing import release, row_quality, sanitizing
+from dphist_pipeline.releasing import row_quality, sanitizing
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.run import Run
 
 SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
 KINDS = ["a unit more", "a unit less", "another unit", "rows without a unit"]
@@ -115,7 +116,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
         stack.enter_context(one_engine())
         stack.enter_context(patch.object(sanitizing, "PrivateCounts", doors))
         stack.enter_context(patch.object(row_quality, "PrivateRows", doors_to_rows))
-        stack.enter_context(patch.object(release, "refresh_catalogue", lambda attempt: None))
+        stack.enter_context(patch.object(Run, "refresh_catalogue", lambda run: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))
         stack.enter_context(patch.object(opened, "utc_now", lambda: "2026-11-02T06:00:00Z"))
         stack.enter_context(patch("secrets.token_hex", lambda size: "00" * size))

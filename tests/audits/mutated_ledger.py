@@ -429,28 +429,28 @@ LEDGER = (
     ),
     # From here on: safety rules outside of the ledger's folder.
     Part(
-        "dphist_pipeline/releasing/release.py",
+        "dphist_pipeline/releasing/run.py",
         ("system/test_replay.py",),
         (
             Mutation(
-                "published, _refusing(answers_lost(attempt.key))",
+                "published, _refusing(answers_lost(self.key))",
                 "published, once",
                 "drawn again once it was published",
             ),
             Mutation(
-                "record=lambda: attempt.ledger.record_published(paid.charge, values_digest(paid.estimate)),",
+                "record=lambda: self.ledger.record_published(charge, values_digest(estimate)),",
                 "record=lambda: None,",
                 "the ledger does not know what is out",
             ),
             Mutation(
-                "if charged.published is not None and charged.published != values_digest(estimate):",
+                "if published is not None and published != values_digest(estimate):",
                 "if False:",
                 "other values than published",
             ),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/release.py",
+        "dphist_pipeline/releasing/run.py",
         (
             "attacks/test_copies_that_draw_again.py",
             "attacks/test_found_by_attackers.py::test_what_was_disallowed_since_the_charge_is_not_read",
@@ -458,40 +458,40 @@ LEDGER = (
             "attacks/test_found_by_attackers.py::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
         ),
         (
-            Mutation("if entry.number < adopted:", "if False:", "drawn again after an adoption"),
+            Mutation("if charge.number < adopted:", "if False:", "drawn again after an adoption"),
             Mutation(
-                "    if charged.published is None:\n        _vouch(",
-                "    if False:\n        _vouch(",
+                "        if published is None:\n            self._vouch(",
+                "        if False:\n            self._vouch(",
                 "no witness knows",
             ),
             Mutation(
-                "        store.refuse_cut(ledger, witness)\n    return charge",
-                "    return charge",
+                "            store.refuse_cut(ledger, witness)\n        key",
+                "        key",
                 "a cut ledger charges",
             ),
             Mutation(
-                "decisions = refuse_overtaken(attempt, Race.DISALLOWED_BEFORE_READING)",
-                "decisions = tuple(of for of in attempt.ledger.books().permissions.ever.values() if of.reading)",
+                "decisions = self.refuse_overtaken(Race.DISALLOWED_BEFORE_READING)",
+                "decisions = tuple(of for of in self.ledger.books().permissions.ever.values() if of.reading)",
                 "read though the source was disallowed since the charge",
             ),
             Mutation(
-                "        refuse_overtaken(attempt, Race.DISALLOWED_WHILE_COUNTING)\n        return exact",
-                "        return exact",
+                "            self.refuse_overtaken(Race.DISALLOWED_WHILE_COUNTING)\n            return exact",
+                "            return exact",
                 "drawn though the source was disallowed during the count",
             ),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/release.py",
+        "dphist_pipeline/releasing/run.py",
         (
             "system/test_upstream.py",
             "system/test_refused_accounts.py",
             "system/test_refusals.py",
         ),
-        (Mutation("        ledger.check(request)\n", "        pass\n", "refused after the records are read"),),
+        (Mutation("            ledger.check(request)\n", "            pass\n", "refused after the records are read"),),
     ),
     Part(
-        "dphist_pipeline/releasing/release.py",
+        "dphist_pipeline/releasing/run.py",
         (
             "system/test_resume.py",
             "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_door_draws",
@@ -500,11 +500,11 @@ LEDGER = (
         (
             Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
             Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
-            Mutation("if entry.reason != attempt.request.reason:", "if False:", "another's revision is given back"),
+            Mutation("if charge.reason != self.request.reason:", "if False:", "another's revision is given back"),
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/release.py",
+        "dphist_pipeline/releasing/run.py",
         (
             "system/test_rejections.py",
             "system/test_approvals.py",
@@ -512,27 +512,27 @@ LEDGER = (
         ),
         (
             Mutation(
-                "    refuse_overtaken(attempt, Race.REJECTED_WHILE_DRAWING, charged.charge)\n    store.forget",
-                "    store.forget",
+                "        self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)\n        store.forget",
+                "        store.forget",
                 "what was rejected while a door drew goes on",
             ),
             Mutation(
-                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_SINCE, entry)\n",
+                "            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_SINCE)\n",
                 "",
                 "two hosts that charge at once both draw",
             ),
             Mutation(
-                "        refuse_overtaken(attempt, Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)\n",
-                "        pass\n",
+                "            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)\n",
+                "            pass\n",
                 "a host draws for another's charge",
             ),
             Mutation(
-                "    finish_withdrawals(attempt.store, attempt.ledger)\n",
+                "            finish_withdrawals(self.store, self.ledger)\n",
                 "",
                 "what was withdrawn while it was published answers",
             ),
             Mutation(
-                "if published is not None or entry.number > adopted:",
+                "if published is not None or charge.number > adopted:",
                 "if False:",
                 "two hosts draw for one charge",
             ),
@@ -556,7 +556,7 @@ LEDGER = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_attempts.py",
+        "dphist_pipeline/releasing/_races.py",
         ("system/test_hosts.py",),
         (Mutation("    refuse_other_folder(charge, folder)\n", "", "a second host draws for a charge"),),
     ),
@@ -652,9 +652,15 @@ LEDGER = (
         (
             Mutation("total.ci_lower <= 0,", "False,", "a week without records goes out as a success"),
             Mutation("[empty, self.compared.hint]", "[empty]", "a renamed code is plausible"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/run.py",
+        ("system/test_plausible.py",),
+        (
             Mutation(
-                "            attempt.store.keep_doubted(paid.charge)\n",
-                "            pass\n",
+                "                self.store.keep_doubted(charge)\n",
+                "                pass\n",
                 "an edit of the spec publishes what was in doubt",
             ),
         ),

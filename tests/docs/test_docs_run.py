@@ -113,10 +113,16 @@ def test_the_site_of_the_archive_is_searched_from_a_disk_and_fetches_nothing(tmp
         assert not page.complaints and all(address.startswith(("file:", "data:")) for address in page.loaded)
 
 
-def test_the_changelog_begins_with_the_version_that_is_built() -> None:
+def test_every_page_names_the_version_that_is_built() -> None:
     build = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    version = build["project"]["version"]
     changelog = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## \[(\d[^\]]*)\]", changelog, re.MULTILINE)[0] == build["project"]["version"]
+    newest, day = re.findall(r"^## \[(\d[^\]]*)\] - (\S+)", changelog, re.MULTILINE)[0]
+    citation = (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
+    assert newest == version and f"\nversion: {version}\ndate-released: {day}\n" in citation
+    for page in ("deploy.md", "without-network.md"):
+        named = re.findall(r"dphist-(\d+\.\d+\.\d+)", (PAGES / "how-to" / page).read_text(encoding="utf-8"))
+        assert set(named) == {version}, page
 
 
 @pytest.mark.slow

@@ -14,8 +14,21 @@ from refusing import check_changes_nothing
 
 from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.spec_check import declared_code_lists
 from dphist_pipeline.spec._yaml_rules import read_yaml
 
+DOCS = Path(__file__).parents[2] / "docs"
+# What stands beside a field, by the page that it names.
+ADVICE = {
+    "The privacy promise": "not a visit",
+    "See what the bound cuts": "With few rows leave it out",
+    "How to choose ε": "all add up",
+    "Local days": "Europe/Brussels",
+    "Threat model": "`all` if every field is in quotes",
+    "Columns made of other people's rows": "epsilon does not cover",
+    "Dates in text": "not that of its entry",
+    "Approval: `publish: manual`": "wait for a person",
+}
 HEADER = "patient,age,ward,admitted on\n"
 DECIDED = [
     *(("privacy_unit: \\[\\]", "privacy_unit: patient_id"), ("max_rows_per_unit: TO_DECIDE", "max_rows_per_unit: 3")),
@@ -60,7 +73,7 @@ def test_a_draft_asks_for_the_outcome_and_puts_a_likely_one_into_the_quality_tab
     write_parquet(patient_id=pa.int64(), age=pa.int32(), **{column: pa.string()})
     assert office.run("new", "weekly", "--from", "people.parquet").code == 0
     text = Path("weekly.yaml").read_text(encoding="utf-8")
-    assert "is an outcome (readmitted" in text and attributes("weekly.yaml")["quality"]["by"] == by
+    assert "an outcome (readmitted" in text and attributes("weekly.yaml")["quality"]["by"] == by
     assert not by or by[0] in [axis.get("name", axis["column"]) for axis in attributes("weekly.yaml")["axes"]]
 
 
@@ -118,6 +131,81 @@ def test_check_refuses_the_draft_until_a_person_has_decided_and_names_every_plac
         Path("weekly.yaml").write_text(text)
     assert office.run("check", "weekly.yaml").code == 0
     assert str(ReleaseSpec.load("weekly.yaml").source) == "people.parquet"
+
+
+def test_a_draft_says_what_check_says(office: Office) -> None:
+    Path("loans.csv").write_text("card,kind,lent_on\n")
+    said = office.run("new", "loans.csv").out
+    refused = office.run("check", "loans.yaml").err.splitlines()
+    problems = [line.strip().removeprefix("attributes.") for line in refused if line.startswith("  attributes.")]
+    assert len(problems) == 8 and all(f"\n  {problem}\n" in said for problem in problems)
+    assert "\n8 decisions are left to you" in said
+
+
+def test_advice_stands_beside_its_field_and_names_a_page_of_the_documentation(office: Office) -> None:
+    Path("loans.csv").write_text("card,household_size,lent_on\n")
+    assert office.run("new", "loans.csv").code == 0
+    text = Path("loans.yaml").read_text(encoding="utf-8")
+    titles = re.findall(r"docs, \*(.+?)\*", text)
+    pages = [line for page in DOCS.rglob("*.md") for line in page.read_text(encoding="utf-8").splitlines()]
+    for title in titles:
+        assert any(line.startswith("#") and line.lstrip("#").strip().startswith(title) for line in pages), title
+    for title, word in ADVICE.items():
+        assert re.search(f"{re.escape(word)}[^*]*docs, \\*{re.escape(title)}\\*", text.replace("\n  # ", " ")), title
+    assert "\n  # perhaps household_size\n" in text
+
+
+def test_a_code_list_is_the_categories_of_its_column(office: Office) -> None:
+    write_parquet()
+    Path("codes").mkdir()
+    Path("codes/wards.csv").write_text("code,label\nS,surgery\nM,medicine\n")
+    Path("codes/costs.csv").write_text("cost\n1.00\n")
+    lists = ["--code-list", "codes/wards.csv", "--column", "ward", "--code-list", "codes/costs.csv", "--column", "cost"]
+    assert office.run("new", "weekly", "--from", "people.parquet", *lists).code == 0
+    ward, cost = attributes("weekly.yaml")["axes"][:2]
+    open_one = {"column": "ward", "values_from": "codes/wards.csv", "values_column": "TO_DECIDE", "other": True}
+    assert ward == open_one and cost == {"column": "cost", "values_from": "codes/costs.csv", "other": True}
+    text = Path("weekly.yaml").read_text()
+    assert "# TO_DECIDE: one of code, label\n" in text
+    text = text.replace("values_column: TO_DECIDE", "values_column: code, label_column: label")
+    for written, decided in DECIDED:
+        text = re.sub(written, decided, text)
+    Path("weekly.yaml").write_text(text)
+    assert "dphist init --code-lists FOLDER" in office.run("check", "weekly.yaml").err
+    assert office.run("init", "--code-lists", "codes").code == 0
+    assert office.run("check", "weekly.yaml").code == 0
+    axes = ReleaseSpec.load("weekly.yaml", declared_code_lists(None)).domain.axes
+    assert [(axis.name, axis.size) for axis in axes] == [("ward", 3), ("cost", 2), ("age", 23), ("urgent", 3)]
+
+
+def test_a_code_list_without_a_source_gives_the_axis_alone(office: Office) -> None:
+    Path("wards.csv").write_text("ward\nsurgery\n")
+    ran = office.run("new", "bare", "--code-list", "wards.csv", "--column", "ward")
+    assert "dphist init --code-lists . makes one, before the first" in ran.out
+    assert attributes("bare.yaml")["axes"] == [{"column": "ward", "values_from": "wards.csv", "other": True}]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--code-list", "codes.csv"], "give each --code-list the --column"),
+        (["--column", "age"], "give each --code-list the --column"),
+        (["--code-list", "codes.csv", "--column", "wrad"], "is no column that can be an axis. Did you mean 'ward'?"),
+        (["--code-list", "none.csv", "--column", "ward"], "there is no such file"),
+        (["--code-list", "semicolons.csv", "--column", "ward"], "parted by commas"),
+        (["--code-list", "{{ x }}.csv", "--column", "ward"], "holds a template sign"),
+        (
+            ["--code-list", "codes.csv", "--column", "age", "--code-list", "codes.csv", "--column", "age"],
+            "no column twice",
+        ),
+    ],
+)
+def test_a_code_list_that_fits_nothing_is_refused(office: Office, words: list[str], says: str) -> None:
+    Path("people.csv").write_text("patient,age,ward\n")
+    Path("codes.csv").write_text("code\n1\n")
+    Path("semicolons.csv").write_text("code;label\n1;one\n")
+    Path("{{ x }}.csv").write_text("code\n1\n")
+    check_changes_nothing(office, lambda: office.run("new", "people.csv", *words), says)
 
 
 def test_without_a_file_all_is_left_to_a_person(office: Office) -> None:
@@ -407,3 +495,43 @@ def test_a_draft_ends_with_the_next_commands_which_work_in_this_order(office: Of
     assert office.run(*checked).code == 0
     digest = office.run(*opening, "--json").json["digest"]
     assert office.run(*opening, "--yes", digest).code == 0 and office.run(*released).code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "encoding", "doubt"),
+    [
+        ("", "utf-8", "The interval of the total holds 0"),
+        ("{},30,Bücher\n", "utf-8", ""),
+        ("{},30.5,Bücher\n", "utf-8", ""),
+        ("{};30,5;Bücher\n", "utf-8", "Nearly all rows are `other` along age"),
+        ("{},30,Bücher\n", "windows-1252", "Nearly all rows are `other` along kind"),
+    ],
+    ids=["header alone", "as declared", "with a decimal point", "decimal commas", "another encoding"],
+)
+def test_a_decided_draft_holds_back_files_that_are_not_as_declared(
+    office: Office, rows: str, encoding: str, doubt: str
+) -> None:
+    lines = [rows.format(number) for number in range(500)]
+    Path("loans.csv").write_text(
+        ("card;age;kind\n" if ";" in rows else "card,age,kind\n") + "".join(lines), encoding=encoding
+    )
+    assert office.run("new", "loans.csv").code == 0
+    text = Path("loans.yaml").read_text(encoding="utf-8")
+    for place, decided in {
+        "privacy_unit: \\[\\]": "privacy_unit: card",
+        "max_rows_per_unit: TO_DECIDE": "max_rows_per_unit: 1",
+        "neighbours: TO_DECIDE": "neighbours: add_remove",
+        "epsilon: TO_DECIDE": "epsilon: 1",
+        "account: TO_DECIDE": "account: library",
+        "decimal_comma: TO_DECIDE": "decimal_comma: false",
+        "age, values: TO_DECIDE": "age, start: 0, stop: 100, width: 10, below: true, above: true",
+        "kind, values: TO_DECIDE": "kind, values: [Bücher, Hörbücher]",
+    }.items():
+        text = re.sub(place, decided, text)
+    Path("loans.yaml").write_text(text, encoding="utf-8")
+    opening = ("ledger", "open", "--for", "loans.yaml", "--total", "9")
+    assert office.run("init").code == 0
+    assert office.run(*opening, "--yes", office.run(*opening, "--json").json["digest"]).code == 0
+    made = office.run("release", "loans.yaml", "--json").json
+    assert made.get("awaits_approval", False) is bool(doubt) and doubt in made.get("why", "")

@@ -33,18 +33,33 @@ FIELDS = {
     ],
     "administrative": ["evidence_sources", "status", "registry_authors", "tier"],
 }
+REQUIRED = [
+    *("name", "data_curators", "description", "intended_use", "data_product_type", "data_product_region"),
+    *("publication_date", "status", "registry_authors", "tier"),
+]
+
+
+def entry_text(**changes: Any) -> str:
+    facts = {**FACTS, "axes": [{"column": "age", "name": "age"}], "cells": 15, **changes}
+    return deployment_yaml(facts, smoothed=False)
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    facts = {**FACTS, "axes": [{"column": "age", "name": "age"}], "cells": 15, **changes}
-    read: dict[str, Any] = yaml.safe_load(deployment_yaml(facts, smoothed=False))
+    read: dict[str, Any] = _on_one_line(yaml.safe_load(entry_text(**changes)))
     return read
+
+
+def _on_one_line(part: Any) -> Any:
+    """The texts of an entry as Markdown shows them."""
+    if isinstance(part, dict):
+        return {name: _on_one_line(value) for name, value in part.items()}
+    return " ".join(part.split("\n")) if isinstance(part, str) else part
 
 
 def of_reports(folder: Path, **changes: Any) -> tuple[str, dict[str, Any]]:
     """The file of a release of the local model, and what it says."""
     text = (made(folder / "store", **changes).folder / "deployment.yaml").read_text(encoding="utf-8")
-    return text, yaml.safe_load(text)
+    return text, _on_one_line(yaml.safe_load(text))
 
 
 def assert_fields_of_the_registry(found: dict[str, Any]) -> None:
@@ -57,6 +72,25 @@ def assert_fields_of_the_registry(found: dict[str, Any]) -> None:
 
 def test_it_has_fields_of_the_registry_only_and_none_is_empty() -> None:
     assert_fields_of_the_registry(entry())
+
+
+def assert_passes_the_registry_s_checks(text: str) -> None:
+    """Its schema wants some fields, which a person adds; its checks refuse texts that are folded."""
+    assert text.endswith("\n") and not text.endswith("\n\n")
+    assert {token.style for token in yaml.scan(text) if isinstance(token, yaml.ScalarToken)} <= {None, "|", '"', "'"}
+    comment = text.partition("url_slug")[0]
+    filled = {name for part in yaml.safe_load(text)["deployment"].values() for name in part}
+    assert all(name in filled or f"{name}*" in comment for name in REQUIRED)
+    assert not any(f"{name}*" in comment for name in filled)
+
+
+@pytest.mark.parametrize("changes", [{}, {"period": "all"}, {"neighbours": "substitute"}])
+def test_it_passes_the_registry_s_checks_but_for_what_it_names(changes: dict[str, Any]) -> None:
+    assert_passes_the_registry_s_checks(entry_text(**changes))
+
+
+def test_of_reports_it_passes_the_registry_s_checks_too(tmp_path: Path) -> None:
+    assert_passes_the_registry_s_checks(of_reports(tmp_path)[0])
 
 
 def test_it_says_what_the_audit_says() -> None:

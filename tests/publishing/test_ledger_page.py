@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -82,3 +83,10 @@ def test_every_text_of_the_ledger_is_shown_and_none_is_markup() -> None:
 def test_a_value_that_the_page_needs_and_nobody_gives_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="general"):
         ledger_page({name: value for name, value in report().items() if name != "general"})
+
+
+def test_every_region_that_scrolls_has_a_name_of_its_own() -> None:
+    page = ledger_page(report(accounts=[ACCOUNT, {**ACCOUNT, "account": "school"}], general=[DECISION]))
+    names = re.findall(r'role="region" aria-label="([^"]+)"', page)
+    accounts = [f"{what}, {account}" for account in ("health", "school") for what in ("Decisions", "Charges")]
+    assert names == [*accounts, "Decisions about the whole ledger"]

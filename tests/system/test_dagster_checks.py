@@ -84,10 +84,10 @@ def test_a_backfill_checks_every_week_ends_with_what_failed_and_keeps_it(
 def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_date(
     with_a_bad_week: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dphist_pipeline.releasing import release
+    from dphist_pipeline.releasing.run import Run
 
     seen = []
-    begin = release.begin
+    begin = Run.begin
 
     def watched(spec: Any, store: Any, named: str, *more: Any) -> Any:
         try:
@@ -97,7 +97,7 @@ def test_a_backfill_tells_of_each_week_before_the_next_and_calls_none_out_of_dat
         seen.append((sorted(instance.get_materialized_partitions(key("published"))), len(checked)))
         return begin(spec, store, named, *more)
 
-    monkeypatch.setattr(release, "begin", watched)
+    monkeypatch.setattr(Run, "begin", watched)
     assert ranged(with_a_bad_week, instance).success
     assert seen == [([], 0), (WEEKS[:1], 1), (WEEKS[:2], 2), (WEEKS[:3], 2)]
     graph = with_a_bad_week.resolve_asset_graph()

@@ -20,8 +20,10 @@ from system.orchestrated import charges, defined, events, key, leftovers, materi
 from dphist_pipeline.confidential import cube, noise
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.releasing import release as verbs
+from dphist_pipeline.releasing import release as releases
+from dphist_pipeline.releasing import run as run_module
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.run import Run
 from examples import mostly_soaked
 
 pytestmark = [pytest.mark.outside, pytest.mark.stand_in("catalogue", "pictures", why="runs and their events")]
@@ -91,7 +93,7 @@ def test_what_dagster_published_is_replayed_by_all_without_a_record(
     again = released(office, instance)
     assert shown(again, "published")["replayed"] is True
     assert office.released("--json").json["replayed"] is True
-    assert verbs.release(ReleaseSpec.load(office.folder / "spec.yaml"), office.store).replayed
+    assert releases.release(ReleaseSpec.load(office.folder / "spec.yaml"), office.store).replayed
     assert (office.entries(), public_files(office)) == before and charges(office) == 1
 
 
@@ -251,23 +253,22 @@ def test_a_release_with_periods_is_refused_without_a_partition(office: Office, i
 
 def other_digest(office: Office, patch: Patch) -> None:
     digests = iter(["0" * 64, *["1" * 64] * 9])
-    patch.setattr(verbs, "values_digest", lambda estimate: next(digests))
+    patch.setattr(run_module, "values_digest", lambda estimate: next(digests))
 
 
 def cell_missing(office: Office, patch: Patch) -> None:
-    real = verbs.Drawn.releasable
-    patch.setattr(verbs.Drawn, "releasable", lambda *given: {**real(*given), "cells complete": False})
+    real = Run.releasable
+    patch.setattr(Run, "releasable", lambda *given: {**real(*given), "cells complete": False})
 
 
 def after_sanitizing(office: Office, patch: Patch, harm: Callable[[], None]) -> None:
-    real = verbs.draw_apart
+    real = Run.draw
 
-    def harmed(attempt: Any, before: Any) -> Any:
-        drawn = real(attempt, before)
+    def harmed(run: Run, before: Any) -> None:
+        real(run, before)
         harm()
-        return drawn
 
-    patch.setattr(verbs, "draw_apart", harmed)
+    patch.setattr(Run, "draw", harmed)
 
 
 def journal_gone(office: Office, patch: Patch) -> None:
@@ -310,9 +311,7 @@ def test_after_a_failed_check_the_same_draw_is_published(
 
 @pytest.mark.parametrize(
     ("where", "name"),
-    mostly_soaked(
-        [(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (verbs.Drawn, "releasable")], [2]
-    ),
+    mostly_soaked([(cube.np, "save"), (cube, "count_bounded"), (Geometric, "release"), (Run, "releasable")], [2]),
 )
 def test_the_cube_is_gone_after_a_failure_and_the_next_run_finishes(
     office: Office, instance: dg.DagsterInstance, monkeypatch: Patch, where: Any, name: str

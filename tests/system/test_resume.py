@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +12,9 @@ from system.small_release import EPSILON, WEEK, Project, charges
 
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
-from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing import run as run_module
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
@@ -55,19 +55,16 @@ def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: 
     first = {path.name: path.read_bytes() for path in journal.rglob("*.answer")}
     assert len(first) == door - 1
     readings = []
-    write_cube = release.write_cube
-    monkeypatch.setattr(release, "write_cube", lambda *arguments: readings.append(1) or write_cube(*arguments))
+    count = Run.count
+    monkeypatch.setattr(Run, "count", lambda *arguments: readings.append(1) or count(*arguments))
     if way == "pipeline":
         project.release()
     else:
         spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
 
-        def attempt() -> release.Attempt:
-            return release.begin(spec, store, WEEK, datetime.now(UTC))
-
         with project.witnessed():
-            release.draw_apart(attempt(), lambda: None)
-            release.publish_apart(attempt())
+            Run.begin(spec, store, WEEK, datetime.now(UTC)).draw()
+            Run.begin(spec, store, WEEK, datetime.now(UTC)).publish()
     assert readings == [1]
     assert {path.name: path.read_bytes() for path in journal.rglob("*.answer") if path.name in first} == first
     assert charges(project) == [1]
@@ -86,13 +83,13 @@ def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, m
 
     spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
     with project.witnessed():
-        attempt = release.begin(spec, store, WEEK, datetime.now(UTC))
+        run = Run.begin(spec, store, WEEK, datetime.now(UTC))
         for name in ("request_of", "run_of", "PublicationRule"):
-            monkeypatch.setattr(release, name, again)
+            monkeypatch.setattr(run_module, name, again)
         monkeypatch.setattr(ReleaseSpec, "mechanism_epsilon", property(again))
-        changed = replace(attempt, spec=spec.model_copy(update={"publish": "manual", "epsilon": spec.epsilon / 2}))
-        drawn = release.draw_apart(changed, lambda: None)
-        made = release.publish_apart(drawn.attempt, drawn)
+        run.spec = spec.model_copy(update={"publish": "manual", "epsilon": spec.epsilon / 2})
+        run.draw()
+        made = run.publish()
     assert sum(Fraction(row["epsilon"]) for row in made.audit["charges"]) == project.spent() == EPSILON
     assert charges(project) == [1]
 

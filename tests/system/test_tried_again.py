@@ -17,8 +17,9 @@ from dphist_pipeline.ledger import postgresql
 from dphist_pipeline.ledger.errors import LedgerBusy, LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.bucket_sync import NotSent
-from dphist_pipeline.releasing import publisher, release
+from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.public_folder import NotCopied
+from dphist_pipeline.releasing.run import Run
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what errors say")
 
@@ -74,7 +75,7 @@ def test_a_revision_that_fails_before_its_charge_is_not_told_as_charged(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.opened().released()
-    monkeypatch.setattr(release, "write_cube", failing(1, LOST, release.write_cube))
+    monkeypatch.setattr(Run, "count", failing(1, LOST, Run.count))
     error = office.release("--revise", "--reason", "late records", "--json").json["error"]
     assert error["charged"] is False and charges(office) == 1
 
@@ -85,7 +86,7 @@ def test_a_connection_that_is_lost_while_charging_leaves_open_what_was_charged(
     office.opened()
     monkeypatch.setattr(Ledger, "charge", failing(1, LOST, Ledger.charge))
     monkeypatch.setattr(Ledger, "charges", failing(2, LOST, Ledger.charges))
-    monkeypatch.setattr(release, "begin", failing(0, LOST, release.begin))
+    monkeypatch.setattr(Run, "begin", failing(0, LOST, Run.begin))
     real = Ledger.charges
     asked: list[int] = []
 
@@ -118,13 +119,13 @@ def test_a_step_tries_a_lost_connection_again_and_a_refusal_never(
     for error, tries in ((LOST, 4), (DphistError("it is refused"), 1)):
         asked: list[int] = []
         with monkeypatch.context() as broken:
-            broken.setattr(release, "begin", lambda *given, e=error, a=asked: a.append(1) or _raise(e))
+            broken.setattr(Run, "begin", lambda *given, e=error, a=asked: a.append(1) or _raise(e))
             run = materialized(definitions, instance)
         assert not run.success and len(asked) == tries
         record = instance.get_run_by_id(run.run_id)
         assert record is not None and record.tags["dagster/max_retries"] == "0"
     assert "Nothing was charged." in said(run)
-    monkeypatch.setattr(release, "draw_apart", failing(3, LOST, release.draw_apart))
+    monkeypatch.setattr(Run, "draw", failing(3, LOST, Run.draw))
     assert materialized(definitions, instance).success and charges(office) == 1
 
 
@@ -134,7 +135,7 @@ def test_a_refusal_is_final_though_a_project_tries_every_step_again(
     theirs = dg.define_asset_job("theirs", op_retry_policy=dg.RetryPolicy(max_retries=2))
     definitions = dg.Definitions.merge(defined(office.opened()), dg.Definitions(jobs=[theirs]))
     asked: list[int] = []
-    monkeypatch.setattr(release, "begin", lambda *given: asked.append(1) or _raise(DphistError("it is refused")))
+    monkeypatch.setattr(Run, "begin", lambda *given: asked.append(1) or _raise(DphistError("it is refused")))
     run = definitions.resolve_job_def("theirs").execute_in_process(instance=instance, raise_on_error=False)
     assert not run.success and len(asked) == 1
 
@@ -148,8 +149,8 @@ def test_a_failed_copy_is_a_failed_check_of_a_release_that_is_there(
     office: Office, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definitions = defined(office.opened())
-    real = release.refresh_catalogue
-    monkeypatch.setattr(release, "refresh_catalogue", failing(1, NotCopied("the bucket is full.", False), real))
+    real = Run.refresh_catalogue
+    monkeypatch.setattr(Run, "refresh_catalogue", failing(1, NotCopied("the bucket is full.", False), real))
     run = materialized(definitions, instance)
     found = {one.check_name: one for one in run.get_asset_check_evaluations()}
     assert run.success and not found["copied"].passed and found["account_lasts"].passed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +12,9 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, ServesOption
-from dphist_pipeline.cli.terminal import at_a_terminal, out, print_json, print_lines
+from dphist_pipeline.cli.terminal import out, print_json, print_lines
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.mistakes import shown
+from dphist_pipeline.spec.mistakes import SpecError, shown
 
 
 def new(
@@ -41,56 +42,57 @@ def new(
             "than defaults.",
         ),
     ] = None,
+    code_lists: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--code-list",
+            metavar="FILE",
+            help="A public CSV or Parquet file whose codes are the categories of --column. Repeat both for more.",
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", metavar="NAME", help="The column that --code-list is for.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The spec to write. Default: RELEASE.yaml, here.")
     ] = None,
-    no_input: Annotated[
-        bool, typer.Option("--no-input", help="Ask nothing: write a draft with every decision open, as scripts get it.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Makes a spec of your answers; without a terminal, a draft of open decisions.
+    """Writes a draft of a spec, and says which decisions are still open.
 
-    At a terminal it asks for what a spec needs, with reasons and rules of
-    thumb, and checks each answer; Enter takes the default, and Ctrl-C writes
-    nothing. Without one, or with --no-input, `dphist check` refuses the
-    draft until every TO_DECIDE is replaced. Never overwrites a file.
-    Bounds and categories never come from data: no value is read.
+    Each decision of a person is marked TO_DECIDE, with advice and the page to
+    read beside it. Open the file in an editor; `dphist check` refuses it until
+    no mark is left. Never overwrites a file. Bounds and categories never come
+    from data: no value of the source is read, only names and types of columns.
     """
     if source is None and _is_file(release):
         name, source = _release_of(release), release
     else:
         name = _release_name(release)
-    from dphist_pipeline.cli.prepare._questions import answered, print_next
     from dphist_pipeline.planning.columns import read_layout
-    from dphist_pipeline.planning.drafting import draft, drafted_readings, refuse_taken, undecided_fields, write_draft
-    from dphist_pipeline.planning.interview import interview
+    from dphist_pipeline.planning.drafting import draft, drafted_readings, write_draft
     from dphist_pipeline.planning.serving import mechanism_for
     from dphist_pipeline.releasing.store import Store
 
     if serves is not None and mechanism is not None:
         raise typer.BadParameter("--serves names a mechanism by a rule, --mechanism without one: give one of them")
+    columns, code_lists = columns or [], code_lists or []
+    if len(code_lists) != len(columns) or len({*columns}) < len(columns):
+        raise typer.BadParameter("give each --code-list the --column that it is for, and no column twice")
     serving = mechanism_for(serves) if serves is not None else None
     file = output or Path(f"{name}.yaml")
     layout = read_layout(source) if source is not None else None
-    if source is not None and layout is not None and not no_input and not as_json and at_a_terminal():
-        refuse_taken(file)
-        talk = interview(name, file, source, layout, _with_advice, serving.written if serving else mechanism or "")
-        decided = answered(talk)
-        write_draft(decided.text, file)
-        print_next(decided, file, Store.folder())
-        return
     mechanism_name, settings = _with_advice(serving.written if serving else mechanism or "adaptive")
-    text = draft(name, file, source, layout, mechanism_name, settings, serving)
-    places = undecided_fields(text, file)
-    write_draft(text, file)
-    readings = drafted_readings(layout) if layout is not None else []
+    lists = dict(zip(columns, map(str, code_lists), strict=True))
+    write_draft(draft(name, file, source, layout, mechanism_name, settings, serving, lists), file)
+    open_decisions = _problems(file)
+    readings = drafted_readings(layout, lists) if layout is not None else []
     if as_json:
         print_json(
             {
                 "spec": str(file),
                 "columns": len(layout.columns) if layout else 0,
-                "to_decide": places,
+                "to_decide": [place.removeprefix("attributes.") for place, _ in open_decisions],
                 "columns_read": readings,
             }
         )
@@ -100,16 +102,34 @@ def new(
         print_lines(["How columns will be read, by header and types (no value was read):"])
         print_lines(f"  {line}" for line in readings)
     argument = shlex.quote(str(file))
-    out.print(f"{len(places)} decisions are left to you, each marked TO_DECIDE. Once they are made, in this order:")
     print_lines(
         [
+            f"{len(open_decisions)} decisions are left to you, with advice in the file. `dphist check` says:",
+            *(f"  {place.removeprefix('attributes.')}: {problem}" for place, problem in open_decisions),
+            "Once they are made, in this order:",
             f"  dphist check {argument}",
             f"  dphist ledger open --for {argument} --total EPSILON",
             f"  dphist release {argument}",
         ]
     )
     if not (Store.folder() / "public").is_dir():
-        out.print("There is no store yet: dphist init makes one, before the second.")
+        if lists:
+            folders = sorted({str(path.parent) for path in code_lists})
+            public = " ".join(f"--code-lists {shlex.quote(folder)}" for folder in folders)
+            out.print(f"There is no store yet: dphist init {public} makes one, before the first.", soft_wrap=True)
+        else:
+            out.print("There is no store yet: dphist init makes one, before the second.")
+
+
+def _problems(file: Path) -> Sequence[tuple[str, str]]:
+    """What `check` says of a draft: pairs of place and problem."""
+    from dphist_pipeline.releasing.spec_check import load_spec
+
+    try:
+        load_spec(file)
+    except SpecError as error:
+        return error.problems
+    return ()
 
 
 def _release_name(name: str) -> str:

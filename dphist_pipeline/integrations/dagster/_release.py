@@ -36,9 +36,9 @@ from dphist_pipeline.integrations.dagster._shown import described, drawn_metadat
 from dphist_pipeline.integrations.dagster._tables import table_assets
 from dphist_pipeline.integrations.dagster._upstream import RANGE_END, RANGE_START, refuse_failed_checks, refuse_missing
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.public_folder import NotCopied
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.releasing.run import Run, nothing_charged
 from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
@@ -216,63 +216,52 @@ def _released(
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
     charged, conditions, doors = "", None, None
     try:
-        drawn = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, conditions, doors = base.withheld("checking", lambda: _checked(spec, context, drawn), HELD, context)
+        run = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
+        charged, conditions, doors = base.withheld("checking", lambda: _checked(context, run), HELD, context)
         if not all(conditions.values()):
             failed_conditions = ", ".join(name for name, holds in conditions.items() if not holds)
             problem = f"the check `{GATE}` failed: {failed_conditions}; nothing was published"
             return Outcome(key, charged, conditions, doors=doors, problem=problem)
         if not publishes:
             return Outcome(key, charged, conditions, doors=doors)
-        publishing = lambda: _published(spec, drawn.attempt, key, drawn, charged, conditions)  # noqa: E731
+        publishing = lambda: _published(run, key, charged, conditions)  # noqa: E731
         return replace(base.withheld("publishing", publishing, HELD, context), doors=doors)
     except dg.Failure as failure:
         return Outcome(key, charged, conditions, doors=doors, problem=failure.description)
 
 
-def _drawn(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
-) -> release.Drawn:
-    attempt = _attempt(spec, storage, context, key)
+def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
+    run = _begun(spec, storage, context, key)
 
     def before() -> None:
-        if changed := SpecCheck(spec, attempt.store).changed_since_signed():
+        if changed := SpecCheck(spec, run.store).changed_since_signed():
             context.log.warning(changed)
         if "partitions" in spec.requires:
-            refuse_missing(context, spec.release, spec.deps, attempt.period)
+            refuse_missing(context, spec.release, spec.deps, run.period)
         if "checks" in spec.requires:
-            refuse_failed_checks(context, spec.release, spec.required_checks, attempt.period)
+            refuse_failed_checks(context, spec.release, spec.required_checks, run.period)
 
-    return release.draw_apart(attempt, before)
+    run.draw(before)
+    return run
 
 
-def _checked(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, drawn: release.Drawn
-) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
-    waiting = drawn.waits_for() if spec.publish == "manual" else None
+def _checked(context: dg.AssetExecutionContext, run: Run) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
+    waiting = run.waits_for() if run.spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
-    charge = drawn.attempt.charge
-    return charge.hash if charge else "", drawn.releasable(), drawn_metadata(spec, drawn)
+    return run.charge.hash if run.charge else "", run.releasable(), drawn_metadata(run)
 
 
-def _published(
-    spec: ReleaseSpec,
-    attempt: release.Attempt,
-    key: str | None,
-    drawn: release.Drawn | None = None,
-    charged: str = "",
-    conditions: Mapping[str, bool] | None = None,
-) -> Outcome:
-    publication = release.make_public(attempt, drawn)
+def _published(run: Run, key: str | None, charged: str = "", conditions: Mapping[str, bool] | None = None) -> Outcome:
+    publication = run.publish()
     try:
-        base.with_retries(lambda: release.refresh_catalogue(attempt))
+        base.with_retries(run.refresh_catalogue)
     except NotCopied as error:
         not_copied = error.told  # published all the same: the check `copied` says that the bucket lacks it
     else:
         not_copied = ""
-    statement = Statement.of(attempt.ledger, spec.account)
-    return Outcome(key, charged, conditions, publication, statement, attempt.store, not_copied=not_copied)
+    statement = Statement.of(run.ledger, run.spec.account)
+    return Outcome(key, charged, conditions, publication, statement, run.store, not_copied=not_copied)
 
 
 def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
@@ -295,17 +284,15 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
 
 def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
     try:
-        publishing = lambda: _published(spec, _attempt(spec, storage, context, key), key)  # noqa: E731
+        publishing = lambda: _published(_begun(spec, storage, context, key), key)  # noqa: E731
         return base.withheld("publishing", publishing, HELD, context)
     except dg.Failure as failure:
         return Outcome(key, problem=failure.description)
 
 
-def _attempt(
-    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
-) -> release.Attempt:
-    with release.nothing_charged():
-        return release.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
+def _begun(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
+    with nothing_charged():
+        return Run.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 
 def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.AssetsDefinition:

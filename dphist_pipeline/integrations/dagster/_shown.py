@@ -23,9 +23,9 @@ from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.publishing.told_numbers import ToldNumber
-from dphist_pipeline.releasing.release import Drawn
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec.axes import domain_of
 
 PUBLIC_URL = "DPHIST_PUBLIC_URL"
@@ -147,16 +147,18 @@ def published_metadata(
     }
 
 
-def drawn_metadata(spec: ReleaseSpec, drawn: Drawn) -> dict[str, Any]:
-    """What the sanitized asset shows: which doors were asked for which epsilon, and what paid; no answer of theirs."""
-    charge = drawn.attempt.charge
+def drawn_metadata(run: Run) -> dict[str, Any]:
+    """What the sanitized asset shows: which measurements were made for which epsilon, and what paid; no answer."""
+    spec, charge = run.spec, run.charge
     return {
-        "doors": records_table(drawn.doors()),
+        "doors": records_table(run.measurements()),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),
         **({"ledger_entry": dg.MetadataValue.text(f"{charge.number}, {charge.hash[:16]}")} if charge else {}),
-        "answers": dg.MetadataValue.text("published before" if drawn.replayed else "drawn, and kept for good"),
+        "answers": dg.MetadataValue.text(
+            "published before" if run.publication is not None else "drawn, and kept for good"
+        ),
     }
 
 

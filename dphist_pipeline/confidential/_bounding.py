@@ -168,8 +168,8 @@ def _hash(key: bytes) -> pl.Expr:
 
 
 def _most_rows(bytes_each: int) -> int:
-    """How many rows may be in memory at once."""
-    return max(1, memory_limit() // bytes_each)
+    """How many rows may be in memory at once; Polars numbers them by 32 bits."""
+    return max(1, min(memory_limit() // bytes_each, 1 << 30))
 
 
 def _crowded(hashes: pl.Series, max_rows: int) -> pl.DataFrame:

@@ -68,7 +68,7 @@ BLOCK = 1024
 
 
 def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
-    """Has Spark count the kept rows of every cell into `cube.npy`, as `cube.write_cube` does by DuckDB.
+    """Has Spark count the kept rows of every cell into `cube.npy`, as `cube.write_cube` does here.
 
     Args:
         plan: over Parquet files, which Spark must find at the same place.

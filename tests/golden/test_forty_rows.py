@@ -93,7 +93,11 @@ def all_counts() -> dict[str, dict[str, list[int]]]:
     return {f"{shape}: {people}": dict(counted(people, shape)) for shape in SHAPES for people in PEOPLE}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+SLOW = [pytest.param(shape, marks=pytest.mark.slow) for shape in SHAPES if "words" in shape or "word, quality" in shape]
+QUICK = [shape for shape in SHAPES if "words" not in shape and "word, quality" not in shape]
+
+
+@pytest.mark.parametrize("shape", [*QUICK, *SLOW])
 def test_counts_of_forty_rows_by_a_fixed_key_stay(shape: str) -> None:
     recorded = json.loads(RECORDED.read_text())
     for people in PEOPLE:

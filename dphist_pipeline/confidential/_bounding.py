@@ -192,7 +192,8 @@ def _corrections(
     for hashes in passes.partition_by("turn", maintain_order=True):
         candidates = rows.join(hashes.lazy().select(hash="value").with_row_index("number"), on="hash")
         units, parts = _pairs(candidates, words, hashes.height, max(1, int(hashes["len"].sum()) // (2 * most)))
-        place_of_unit, kept = unit_words(units.cast(pl.String).to_list(), key), None
+        place_of_unit = unit_words(units.cast(pl.String).to_list(), key)
+        kept: pl.DataFrame | None = None
         for pairs in parts:
             yield _codes(pairs, words), -pairs["copies"].to_numpy().astype(np.int64)
             for block in _blocks(pairs, words, place_of_unit, most):

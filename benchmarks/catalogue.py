@@ -37,7 +37,6 @@ from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import reading_of
 from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec.axes import domain_of
 
@@ -168,7 +167,7 @@ def office(folder: Path, weeks: list[date]) -> tuple[dph.ReleaseSpec, dph.Store]
     (folder / "spec.yaml").write_text(json.dumps(document), encoding="utf-8")
     spec, store = dph.load_spec(folder / "spec.yaml"), dph.Store.create(folder / "store")
     account = Account("health", "patient", "add_remove", Fraction(1000), None, store.id)
-    store.ledger().open_account(account, Operator.load(), reading_of(spec))
+    store.ledger().open_account(account, Operator.load(), spec.reading)
     return spec, store
 
 

@@ -29,7 +29,7 @@ from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import release as verbs
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def open_store() -> Store:
         ("population", Account("census", "row", "add_remove", Fraction(4), None, store.id)),
         ("weekly_admissions", Account("health", "patient_id", "add_remove", Fraction(26), "yearly", store.id)),
     ):
-        ledger.open_account(terms, operator, reading_of(specs[release]))
+        ledger.open_account(terms, operator, specs[release].reading)
     return store
 
 

@@ -25,7 +25,8 @@ from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, p
 
 import dphist_pipeline as dph
 from dphist_pipeline.published_columns import VALUE_COLUMNS
-from dphist_pipeline.spec import _row_functions as known
+from dphist_pipeline.publishing.audit import Audit
+from dphist_pipeline.spec._query_reach import AGGREGATES, ALLOWED, TABLE_FUNCTIONS
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
@@ -85,9 +86,11 @@ def spec_fields() -> str:
     return _fields(dph.ReleaseSpec, "spec.yaml")
 
 
-def row_functions() -> str:
-    """The functions that a row query may call, by the kind of what they give."""
-    return table(("gives", "functions and operators"), ((kind, ", ".join(f)) for kind, f in known.by_kind().items()))
+def query_functions() -> str:
+    """The functions that a query over the records may call."""
+    kinds = {"of rows": ALLOWED - AGGREGATES - TABLE_FUNCTIONS, "aggregates": AGGREGATES, "tables": TABLE_FUNCTIONS}
+    lines = ((kind, ", ".join(f"`{name}`" for name in sorted(names))) for kind, names in kinds.items())
+    return table(("kind", "functions and operators"), lines)
 
 
 def collection_example() -> str:
@@ -104,6 +107,11 @@ def value_columns() -> str:
     """The columns that every published histogram has beside those of its axes."""
     head = ("column", "type", "meaning", "null if", "since version")
     return table(head, ([f"`{one.name}`", one.kind, one.in_views, one.null or "–", one.since] for one in VALUE_COLUMNS))
+
+
+def audit_facts() -> str:
+    """The facts of `audit.json`, in the order of the file."""
+    return table(("fact", "what"), ([f"`{name}`", fact.description or ""] for name, fact in Audit.model_fields.items()))
 
 
 def sql_macros() -> str:
@@ -383,10 +391,11 @@ GENERATED: dict[str, Callable[[], str]] = {
             short_spec,
             spec_example,
             spec_fields,
-            row_functions,
+            query_functions,
             collection_example,
             collection_fields,
             value_columns,
+            audit_facts,
             sql_macros,
         ),
         *(

@@ -1,6 +1,6 @@
 """What an operator writes about the publisher into `about.json`, beside the public folder; every field is optional.
 
-It stands once for all releases of a store: cards, pages, `croissant.json` and records for portals read it here.
+It stands once for all releases of a store: cards, pages, Croissant files and records for portals read it here.
 """
 
 from __future__ import annotations

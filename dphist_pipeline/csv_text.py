@@ -17,16 +17,14 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import IO, Literal, get_args
+from typing import IO
 
-Encoding = Literal["utf-8", "windows-1252", "latin-1"]
-UTF_8: Encoding = "utf-8"
-ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+from dphist_pipeline.reading import QUOTE_ALL, UTF_8, Encoding
+
 LOST = "\ufdd0"  # of Unicode's signs that no text holds
 BOM = "\ufeff"
 MARK = "\ufdd1"  # as `LOST`; what follows it says which sign stood there
 MARKED_MARK, MARKED_CR, MARKED_NUL = (f"{MARK}{letter}" for letter in "abc")
-QUOTE_ALL = "all"  # in the place of a quotation mark: every field is quoted
 LONGEST_LINE = 1 << 20
 PIECE = 1 << 22
 LONGEST_HEADER = 1 << 20  # bytes of a first line

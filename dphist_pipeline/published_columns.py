@@ -1,6 +1,6 @@
 """The value columns of every published table, each described once.
 
-Parquet files, digests, the catalogue, Dagster, Croissant, `latest/`, the reference and the reserved names of a spec
+Parquet files, digests, the catalogue, Dagster, exports, the reference and the reserved names of a spec
 read this; the columns of axes are those of the spec. A new column needs its entry here and its values in
 `parquet_tables.py`.
 """
@@ -20,8 +20,7 @@ class ValueColumn:
         name: in the file; no axis can publish a column of that name.
         kind: the type, in Arrow's words.
         meaning: in Dagster's table schema, in the central model.
-        in_views: the comment in the catalogue, which Croissant repeats.
-        in_latest: the meaning in the files of `latest/`.
+        in_views: the comment in the catalogue, and the meaning in exported files and `latest/`.
         local_meaning: `meaning` in the local model; empty where it is no other.
         null: when the column is null; empty where it never is.
         since: the first version whose files have the column. In a catalogue, the cells of older files have null there.
@@ -34,7 +33,6 @@ class ValueColumn:
     kind: str
     meaning: str
     in_views: str
-    in_latest: str
     local_meaning: str = ""
     null: str = ""
     since: str = "0.1.0"
@@ -49,7 +47,6 @@ VALUE_COLUMNS = (
         "double",
         "the released count: the one to use",
         marked("estimated number of (bounded) rows in the cell, not cut off at 0"),
-        "estimated number of (bounded) rows in the cell; for sums add up unbiased_estimate",
         is_digested=True,
         is_summed=True,
     ),
@@ -58,7 +55,6 @@ VALUE_COLUMNS = (
         "double",
         "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
         marked("the number that the interval belongs to: the noisy count itself, or a linear estimate of it"),
-        "the number that the interval belongs to; null if the mechanism paid for none",
         "from reports alone, right on average: neither rounded nor made consistent",
         null=_UNPAID,
         is_digested=True,
@@ -69,7 +65,6 @@ VALUE_COLUMNS = (
         "double",
         "95 % interval of the true bounded count, lower end",
         marked("lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro"),
-        "lower end of the 95 % interval of the cell; for sums ask a macro of the catalogue",
         "95 % interval of how many of the reported values lie there, lower end",
         null=_UNPAID,
     ),
@@ -78,7 +73,6 @@ VALUE_COLUMNS = (
         "double",
         "95 % interval of the true bounded count, upper end",
         marked("upper end of the 95 % interval of the cell; for sums ask a macro"),
-        "upper end of the 95 % interval of the cell",
         "95 % interval of how many of the reported values lie there, upper end",
         null=_UNPAID,
     ),
@@ -86,7 +80,6 @@ VALUE_COLUMNS = (
         "group_id",
         "int64",
         "cells that were measured together, where the mechanism makes groups",
-        "cells with the same number share one estimate; null without groups",
         "cells with the same number share one estimate; null without groups",
         null="the mechanism makes no groups",
         is_digested=True,

@@ -28,7 +28,6 @@ from dphist_pipeline.cli import app as cli
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.pictures import Picture
-from dphist_pipeline.releasing.release_spec import reading_of
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store
 
@@ -52,7 +51,7 @@ RECORDS: dict[str, list[Any]] = {
 }
 FILES = ["audit.json", "audit.parquet", "card.html", "deployment.yaml", "groups.parquet", "histogram.parquet"]
 # Public files that are made from the published ones.
-DERIVED = ("catalog.duckdb", "croissant.json", "current.json", "cells.parquet", "cells.csv", "index.html")
+DERIVED = ("catalog.duckdb", "current.json", "cells.parquet", "cells.csv", "cells.xlsx", "index.html")
 DERIVED += ("script.js", "release.js", "cells.js")
 OPEN_HEALTH = ["open", "health", "--privacy-unit", "patient", "--neighbours", "add_remove", "--total", "10"]
 # The commands that make a store of each state.
@@ -192,9 +191,9 @@ class Office:
         """Decides, as an operator would, that a spec may read what it asks for; not where the spec is wrong."""
         with contextlib.suppress(DphistError), self.witnessed():
             spec = load_spec(self.folder / name, self.store)
-            asked: list[tuple[dict[str, Any], str]] = [({"source": reading_of(spec).facts()}, "")]
-            if spec.source_sql is not None and spec.source_sql.query.needs_decision:
-                query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql)}
+            asked: list[tuple[dict[str, Any], str]] = [({"source": spec.reading.facts()}, "")]
+            if spec.source_sql is not None:
+                query = {"sha256": spec.source_sql.query.sha256, "name": str(spec.source_sql), "tries": True}
                 asked.append(({"query": query}, "for a test"))
             wanted = repr((spec.account, spec.privacy_unit, asked))
             if self._allowed == (wanted, self._ledger_as_it_is()):  # what is allowed again changes nothing

@@ -129,7 +129,7 @@ MOMENTS = _schema(
 QUALITY = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
     ("number", _WHOLE, "order of the numbers of a publication, from 1"),
-    ("statistic", _TEXT, "what is counted: units, rows, unparsed, undeclared or cut"),
+    ("statistic", _TEXT, "what is counted: units, rows, unparsed, undeclared, cut or misfiled"),
     ("axis", _TEXT, "axis that the number is about; null for all"),
     ("position", _WHOLE, "along the axis, from 0; of units the rows that they hold"),
     ("category", _TEXT, "what the position is called; null for `other`"),

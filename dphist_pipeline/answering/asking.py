@@ -38,6 +38,7 @@ from dphist_pipeline.sql_files import identifier
 Box = Mapping[str, Condition]
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")
 MARGINAL_COLUMNS = (*ANSWER_COLUMNS, "reliability")
+WHOLE_COLUMNS = ("whole_count", "estimate")
 POPULATION = "dph_population"
 NO_TABLES: Mapping[str, pa.Table] = MappingProxyType({})
 NO_NAMES: Mapping[str, object] = MappingProxyType({})
@@ -165,7 +166,7 @@ class Publication:
 
         One row per cell: the columns of the axes, `whole_count` and `estimate`.
         """
-        return self._table("dph_whole", None, ("whole_count", "estimate"))
+        return self._table("dph_whole", None, WHOLE_COLUMNS)
 
     def rate(self, by: Sequence[str], population: pa.Table, per: float, box: Box) -> pa.Table:
         """The estimated counts by axes or levels for each `per` (above 0) people of a public population: `dph_rate`.
@@ -391,6 +392,33 @@ def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
             f"release '{other['release']}' is of {owners[0]}, '{one['release']}' of {owners[1]}: they do "
             "not count the same people; compare releases of one account",
         )
+
+
+def marginals(publications: Sequence[Publication]) -> dict[tuple[str, int], pa.Table]:
+    """What `marginal` answers by all axes for the current publications of a release, which have the same cells.
+
+    By period and revision: the columns of an answer, a row for each cell.
+    """
+    return _of_periods(
+        publications, "dph_marginal", MARGINAL_COLUMNS, [axis.name for axis in publications[0].domain.axes]
+    )
+
+
+def wholes(publications: Sequence[Publication]) -> dict[tuple[str, int], pa.Table]:
+    """What `whole` answers, without the columns of axes; otherwise as `marginals`."""
+    return _of_periods(publications, "dph_whole", WHOLE_COLUMNS)
+
+
+def _of_periods(
+    publications: Sequence[Publication], macro: str, columns: Sequence[str], *arguments: object
+) -> dict[tuple[str, int], pa.Table]:
+    """The answers of a macro that has a row for each cell: asked once, since to plan it takes longer than to answer."""
+    rows = call_macro(tuple(one.source for one in publications), macro, "*", arguments)
+    # By their places: an axis may be called as a column of an answer.
+    after = len(rows.column_names) - rows.column_names[::-1].index(columns[-1])
+    answers, cells = rows.select(range(after - len(columns), after)), publications[0].domain.cells
+    starts = range(0, rows.num_rows, cells)
+    return {(rows[0][start].as_py(), rows[1][start].as_py()): answers.slice(start, cells) for start in starts}
 
 
 def totals_of_periods(public: Path, release: str) -> dict[str, Answer]:

@@ -60,17 +60,16 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
 
 
 def build(public: Path, scratch: Path, anew: bool = False) -> None:
-    """Writes the latest cells of every release as files, the catalogue, what pages read, and last the pages."""
+    """Writes the catalogue, the latest cells of every release as files, what pages read, and last the pages."""
     # Loaded here: the process that releases starts this one, and needs none of it.
-    from dphist_pipeline.answering._downloads import write_downloads
     from dphist_pipeline.answering._picker_files import write_picker
+    from dphist_pipeline.answering.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.derived_files import DerivedFiles
 
     derived = DerivedFiles(public)
-    derived.write_latest_cells(scratch)
-    derived.mark_superseded(scratch)
+    derived.set_notices(scratch)
     build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch))
-    write_downloads(public, scratch)
+    write_latest_cells(public, scratch)
     derived.write_index(scratch, anew)
 
 
@@ -88,7 +87,7 @@ def main() -> None:
     sys.meta_path.insert(0, _NoPandas())
     version()  # reads the macros, which every build needs
     # Loaded while the release still counts.
-    for name in ("answering._downloads", "answering._picker_files", "publishing._index_pages"):
+    for name in ("answering._picker_files", "answering.latest_cells", "publishing._index_pages"):
         import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)

@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +42,23 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
         Halted: `DPHIST_MEMORY` in the environment is no size.
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
-    with ONE_AT_A_TIME, _nothing_spilled(), _silence():
-        counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged))
+    key = secrets.token_bytes(KEY_BYTES)
+    with _guarded():
+        counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged, key))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
+        observed = replace(observed, misfiled=_misfiled(plan.misfiled, folder, problem, key))
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """Polars works for one caller at a time, in memory alone, and shows nothing."""
+    with ONE_AT_A_TIME, _nothing_spilled(), _silence():
+        yield
 
 
 @contextmanager
@@ -85,8 +95,7 @@ def _silence() -> Iterator[None]:
         os.close(before)
 
 
-def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], ObservedRows | None]:
-    key = secrets.token_bytes(KEY_BYTES)
+def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
     if plan.marginals:
         counts = table_counts.count_marginals(plan, staged, key)
     elif plan.privacy_unit == "row":
@@ -96,6 +105,19 @@ def _counted(plan: CountingPlan, staged: Path) -> tuple[NDArray[np.int64], Obser
     if plan.rows_seen is None:
         return counts, None
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
+
+
+def _misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
+    """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
+    if plan is None or plan.rows_seen is None:
+        return np.zeros(1, dtype=np.int64)
+    apart = folder / "misfiled"
+    apart.mkdir(mode=0o700, exist_ok=True)
+    outside, seen = stage_rows(plan, apart), plan.rows_seen
+    with _guarded():
+        rows = withheld(plan.source.written, problem, lambda: row_tables.first_rows(plan, seen, outside, key))
+    outside.unlink()
+    return np.array([rows], dtype=np.int64)
 
 
 def load_cube(cube: Path) -> NDArray[np.int64]:

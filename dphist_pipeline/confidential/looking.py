@@ -100,7 +100,7 @@ def _lines(
         yield f"rows of the source: {UNTOLD}"
     else:
         whole, within, unparsed, broken = seen.rows
-        yield f"rows of the source: {whole:,}"
+        yield f"rows of the source{' that `keep` keeps' if plan.keep else ''}: {whole:,}"
         if plan.period_column is not None:
             yield f"  {plan.period_column} parses from {seen.first or 'no row'} to {seen.last or 'no row'}"
             yield f"  {plan.period_column} does not parse: {unparsed:,} (these fall into no period)"
@@ -111,7 +111,7 @@ def _lines(
         if plan.privacy_unit != "row":
             yield f"  of these without a privacy unit: {max(within - rows, 0):,}"
         if broken:
-            encoding = plan.source.csv_encoding
+            encoding = plan.source.reading.csv_encoding
             yield f"rows with bytes that are no text in {encoding}: {broken:,} (the values that hold them are lost)"
             yield "  windows-1252 is what spreadsheets on Windows write: `csv_encoding: windows-1252`"
         if seen.unreadable is not None:

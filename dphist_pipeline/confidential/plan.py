@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from dphist_pipeline.csv_text import Encoding
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.reading import Reading
+from dphist_pipeline.spec.declared_columns import Condition, DerivedColumn
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import Format, PrivacyUnit, Source, SqlFile
+from dphist_pipeline.spec.sources import PrivacyUnit, Source, SqlFile
 
 
 @dataclass(frozen=True)
@@ -20,20 +21,16 @@ class SourcePlan:
     """Where records are, and how they are read."""
 
     written: Source  # as in the spec, for messages; what the environment gave is never shown
-    format: Format
+    reading: Reading  # as an operator allowed it; files must lie in its folder, where it has one
     pattern: str  # an absolute glob of files here; of an object store, the address as written
     needed: tuple[str, ...] = ()  # absolute globs or addresses instead of `pattern`, where a period names its files
-    address: str = ""  # of a server, password and all: in no message
-    folder: str | None = None  # files must lie in it, links followed; None for servers, object stores, studies
-    table: str | None = None  # of a database
-    csv_delimiter: str = ","  # between the fields of a CSV file
-    csv_quote: str = '"'  # around some fields, nothing, or `all` where every field is quoted
-    csv_encoding: Encoding = "utf-8"  # that a CSV file is written in
-    hive: bool = False  # whether folders called `column=value` give columns of text
-    decimal_comma: bool = False  # whether text numbers are written 3,5
-    thousands: str | None = None  # the sign between thousands of text numbers
-    numbers: tuple[str, ...] = ()  # columns of a unit that may be numbers in some files and text in others
     query: SqlFile | None = None  # gives the rows, instead of the source's rows as they are
+    tries: bool = True  # whether an item of the query that raises is null, as the operator's decision says
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of a unit that may be numbers in some files and text in others."""
+        return self.reading.unit if "number" in self.reading.unit_normalise else ()
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,6 @@ class CountingPlan:
     max_rows_per_unit: int  # R, the most rows that are kept of a unit
     domain: Domain  # the declared grid
     period: Period  # whose rows to take
-    unit_normalise: tuple[str, ...] = ()  # the forms that names of units are brought into before they are compared
-    unit_kinds: tuple[str, ...] = ()  # what the unit's columns must hold, where an operator decided that
     period_column: str | None = None  # says when a row happened; None takes all rows
     period_format: str | None = None  # how dates are written in a period column that is text
     undeclared_dates: Mapping[str, str] = field(
@@ -68,4 +63,8 @@ class CountingPlan:
     )  # columns that must not be text: the missing field
     time_zone: str = "UTC"  # of local days, and of times without an offset
     rows_seen: int | None = None  # T, the most rows of a unit that a quality table sees; None for no table
+    derive: tuple[DerivedColumn, ...] = ()  # columns that are made of those of the source, row by row
+    keep: tuple[Condition, ...] = ()  # what must be true of a row that is read at all
     marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other
+    outside: bool = False  # whether rows outside the period are taken, instead of those in it
+    misfiled: CountingPlan | None = None  # takes the rows that no period looks for in this period's own files

@@ -45,13 +45,26 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
     return ObservedRows(units, whole, cut, *_failures(plan, batches))
 
 
+def first_rows(plan: CountingPlan, seen: int, staged: Path, key: bytes) -> int:
+    """How many rows were staged, in cells or in none, of each unit its first `seen` alone."""
+    marks = list(mark_words(len(plan.domain.axes)))
+    if plan.privacy_unit == "row":
+        return int(counted_rows(staged, marks)[1].sum())
+    parts = (_rows_by_unit(rows, seen).select(pl.col("rows").sum()) for rows in slices(staged, marks, key))
+    return sum(part.collect(engine="streaming").item() for part in parts)
+
+
+def _rows_by_unit(rows: pl.LazyFrame, seen: int) -> pl.LazyFrame:
+    """The rows of each unit, at most `seen`."""
+    return rows.group_by("unit").agg(rows=pl.len().clip(upper_bound=seen).cast(pl.Int64))
+
+
 def _units_by_rows(plan: CountingPlan, staged: Path, seen: int, key: bytes) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
     units = np.zeros(seen, dtype=np.int64)
     for rows in slices(staged, codes, key):
-        held = rows.group_by("unit").agg(rows=pl.len().clip(upper_bound=seen))
-        histogram = held.group_by("rows").agg(units=pl.len()).collect(engine="streaming")
+        histogram = _rows_by_unit(rows, seen).group_by("rows").agg(units=pl.len()).collect(engine="streaming")
         units[histogram["rows"].to_numpy() - 1] += histogram["units"].to_numpy()
     return units
 

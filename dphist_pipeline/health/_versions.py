@@ -52,11 +52,11 @@ def _untested(subject: Examined) -> Finding | None:
 
 def _written(subject: Examined) -> str:
     """The versions of the forms of store and ledger; those that cannot be read are other checks' faults."""
-    if subject.ledger is None:
+    if subject.store is None or subject.ledger is None:
         return ""
     form = subject.ledger.entries()[0].facts["schema_version"]
     older = "" if form == NEWEST_LEDGER else ", made by an earlier version"
-    return f"; the store's form is 1, the ledger's {form}{older}"
+    return f"; the store's form is {subject.store.form}, the ledger's {form}{older}"
 
 
 def _installed() -> dict[str, str]:

@@ -33,6 +33,8 @@ class DphistFrame:
         neighbours: Neighbours = "add_remove",
         unit_normalise: Sequence[NormalForm] = (),
         time_zone: str = "UTC",
+        derive: Sequence[Mapping[str, Any]] = (),
+        keep: Sequence[Mapping[str, Any]] = (),
     ) -> PrivateCounts:
         """Bounded counts of the frame, behind doors; arguments and errors as of `dphist_pipeline.count_cube`."""
         return count_cube(
@@ -43,4 +45,6 @@ class DphistFrame:
             neighbours=neighbours,
             unit_normalise=unit_normalise,
             time_zone=time_zone,
+            derive=derive,
+            keep=keep,
         )

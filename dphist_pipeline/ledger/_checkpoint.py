@@ -24,6 +24,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dphist_pipeline import reading
 from dphist_pipeline.files import make_folder, read_own, replace_durably, state_folder
 from dphist_pipeline.ledger._replay import follow, replay
 from dphist_pipeline.ledger.books import Books
@@ -101,5 +102,6 @@ def _resumed(where: str, rows: Sequence[Sequence[Any]]) -> Books:
 
 @cache
 def _judging_code() -> bytes:
-    """The files of this folder: entries that other code judged are judged again."""
-    return b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))
+    """The files of this folder, and what sources are: entries that other code judged are judged again."""
+    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(reading.__file__)]
+    return b"".join(file.read_bytes() for file in files)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dphist_pipeline.canonical_json import sha256
-from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.reading import Reading
 
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
@@ -72,11 +72,9 @@ class ChargeRequest(OfARelease):
     store_id: str
     held: bool = False  # whether a person must approve its publication
     upstream_checked: str = ""  # why a person vouches for what the records come from, which nothing checked
-    source: SourceReading | None = None  # what it would read, and how; None only in a ledger that knows no operator
-    # SHA-256 of its query's file, where nothing but an operator's decision vouches for the query.
-    query: str | None = None
+    source: Reading | None = None  # what it would read, and how; None only in a ledger that knows no operator
+    query: str | None = None  # SHA-256 of its query's file, which an operator signs
     query_name: str = ""  # that file as written
-    query_because: str = ""  # why the query needs a decision
     engine: str = "duckdb"  # that would count; any other one needs a decision
     versions: tuple[str, ...] = ()  # of engines, `duckdb=2.1`, with which the suite did not pass: need a decision, too
     checks: tuple[str, ...] = ()  # of upstream assets, which hold it back where they fail: each needs a decision

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, TryAgain, did_you_mean, how_to_install
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.readings import difference_in_words, options_of
 
 if TYPE_CHECKING:
-    from dphist_pipeline.ledger.decisions import SourceReading
     from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest
+    from dphist_pipeline.reading import Reading
 
 ADOPT = "`dphist store adopt --reason TEXT`"
 # What follows a refusal of a row that only the witness holds. Nobody can tell it from what a restored backup lacks.
@@ -78,7 +77,7 @@ MESSAGES = {
         "copy that holds every entry up to the latest release; never edit it by hand."
     ),
     "waiting_unlisted": (
-        "The server of the ledger at {where} does not know that decisions of an earlier version wait for a second "
+        "The server of the ledger at {where} does not know which decisions of an earlier version wait for a second "
         "signature, so nothing was charged: as the owner of its tables, with an operator's key, run `dphist ledger "
         "upgrade` once, then the same command again."
     ),
@@ -361,7 +360,7 @@ def source_of_another(address: str, account: str, others: Sequence[str]) -> Ledg
 
 
 def source_not_allowed(
-    account: str, reading: SourceReading, near: SourceReading | None, fields: Sequence[str], known: Iterable[str]
+    account: str, reading: Reading, near: Reading | None, fields: Sequence[str], known: Iterable[str]
 ) -> LedgerError:
     """For a source; `fields`: in which it is not as `near`, a reading that is allowed for the same address."""
     allowed = ", ".join(sorted(set(known)))
@@ -378,9 +377,9 @@ def source_not_allowed(
     else:
         # That a CSV is read otherwise now stands last, and tells of quotes, too.
         told = sorted({*fields} - ({"csv_quote"} if "lines" in fields else set()), key="lines".__eq__)
-        reasons = "; ".join(difference_in_words(field, near, reading) for field in told)
+        reasons = "; ".join(reading.difference_in_words(field, near) for field in told)
         problem = f"is allowed for account '{account}' to be read in another way: {reasons}"
-    command = f"dphist ledger allow {account} {options_of(reading)}"
+    command = f"dphist ledger allow {account} {reading.options}"
     return LedgerError("not_allowed", what=f"Source {reading.address}", problem=problem, command=command)
 
 
@@ -407,10 +406,13 @@ def check_not_allowed(account: str, name: str) -> LedgerError:
     return LedgerError("not_allowed", what=f"Check {name}", problem=problem, command=command)
 
 
-def query_not_allowed(account: str, name: str, reason: str) -> LedgerError:
-    """For a query that is not known to work row by row."""
+def query_not_allowed(account: str, name: str) -> LedgerError:
+    """For a query that nobody signed."""
     command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
-    problem = f"needs a decision for account '{account}', as it stands now: {reason.rstrip('. ')}"
+    problem = (
+        f"needs a decision for account '{account}', as its text stands now: the promise rests on it. What is charged "
+        "already goes on once that is made, for nothing"
+    )
     return LedgerError("not_allowed", what=f"Query {name}", problem=problem, command=command)
 
 

@@ -12,9 +12,10 @@ from operator import attrgetter
 from typing import Any, get_args
 
 from dphist_pipeline.ledger import errors as errors
-from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, NAMED, Decision, DecisionKind, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, NAMED, Decision, DecisionKind
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
+from dphist_pipeline.reading import Reading
 
 DECISIONS = frozenset(
     {
@@ -82,6 +83,11 @@ class Permissions:
         if is_waiting:
             self.waiting[entry.number] = entry
         return is_waiting
+
+    @property
+    def unstated(self) -> bool:
+        """Whether an account asks for two signatures, and no entry says which decisions of earlier versions wait."""
+        return bool(self.two_signatures) and not self.stating
 
     def unlisted(self) -> list[int]:
         """Decisions of earlier versions that wait, which neither they nor a later entry says."""
@@ -232,7 +238,7 @@ class Permissions:
             raise errors.decision_unknown(number, self.allowed)
         return decision
 
-    def owners(self, reading: SourceReading, waiting: bool = False) -> set[str]:
+    def owners(self, reading: Reading, waiting: bool = False) -> set[str]:
         """The accounts for which the same records are allowed, or reserved."""
         return {
             source.account
@@ -268,7 +274,7 @@ class Permissions:
         decisions += [self._check(request.account, name) for name in request.checks]
         return tuple(decisions)
 
-    def _source(self, account: str, reading: SourceReading) -> Decision:
+    def _source(self, account: str, reading: Reading) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.reading is not None]
         for decision in reversed(decisions):
             if decision.reading is not None and not reading.differences(decision.reading):
@@ -283,10 +289,10 @@ class Permissions:
         raise errors.source_not_allowed(account, reading, last, fields, [decision.name for decision in decisions])
 
     def _query(self, request: ChargeRequest) -> Decision:
-        for decision in self.of(request.account):
+        for decision in reversed(self.of(request.account)):
             if decision.query is not None and decision.query == request.query:
                 return decision
-        raise errors.query_not_allowed(request.account, request.query_name, request.query_because)
+        raise errors.query_not_allowed(request.account, request.query_name)
 
     def _engine(self, account: str, engine: str) -> Decision:
         decisions = [decision for decision in self.of(account) if decision.server is not None]
@@ -315,7 +321,7 @@ class Permissions:
         raise errors.check_not_allowed(account, name)
 
 
-_what = attrgetter("kind", "reading", "query", "server", "folder", "also_of")
+_what = attrgetter("kind", "reading", "query", "tries", "server", "folder", "also_of")
 
 
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
@@ -330,13 +336,14 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
     kind, stated = kinds[0], facts[kinds[0]]
     if kind in FOR_ALL and not FOR_ALL[kind].fullmatch(stated["name"]):
         raise ValueError("a name of another form")
-    reading = SourceReading.of_facts(stated) if kind == "source" else None
+    reading = Reading.of_facts(stated) if kind == "source" else None
     return Decision(
         account=account,
         kind=kind,
         name=reading.address if reading else stated["name"],
         reading=reading,
         query=stated["sha256"] if kind == "query" else None,
+        tries=kind == "query" and stated.get("tries", False) is True,
         server=stated["server"] if kind == "engine" else None,
         folder=stated["folder"] if kind == "code_lists" else None,
         also_of=tuple(facts.get("also_of", ())),

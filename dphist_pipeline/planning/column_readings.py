@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dphist_pipeline.csv_text import QUOTE_ALL, UTF_8
 from dphist_pipeline.declared_numbers import is_number, keys_of
 from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.errors import first_of
+from dphist_pipeline.reading import QUOTE_ALL, UTF_8, quote_in_words
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.mistakes import shown
-from dphist_pipeline.spec.sources import EVERY_ROW, ISO, quote_in_words
+from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 
 MOST_NEVER = 3
 NOTHING = "NULL"  # as DuckDB calls the type of a column that holds nothing but nulls

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dphist_pipeline.csv_text import (
     LONGEST_HEADER,
-    UTF_8,
     WRITE_ANEW,
-    Encoding,
     decoded,
     header_names,
     likely_encoding,
@@ -22,6 +20,7 @@ from dphist_pipeline.csv_text import (
     says_encoding,
 )
 from dphist_pipeline.errors import Refused
+from dphist_pipeline.reading import UTF_8, Encoding
 from dphist_pipeline.spec.mistakes import shortened
 from dphist_pipeline.spec.sources import FORMATS, ending_of
 

@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dphist_pipeline.csv_text import UTF_8
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.planning import unit_names
 from dphist_pipeline.planning.columns import Column, Layout, read_layout
 from dphist_pipeline.planning.serving import Serving
+from dphist_pipeline.reading import UTF_8, quote_in_words
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import shortened, shown
-from dphist_pipeline.spec.sources import ISO, quote_in_words
+from dphist_pipeline.spec.sources import ISO
 
 LONGEST_NAME_SHOWN = 40
 TEMPLATE = re.compile(r"\{\{|\{%|\{#")

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.csv_text import QUOTE_ALL, sign_of
+from dphist_pipeline.csv_text import sign_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Refused
@@ -30,6 +30,7 @@ from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.ledger import Account
 from dphist_pipeline.ledger.signing import KEY, Operator
 from dphist_pipeline.ledger.witness_file import WITNESS
+from dphist_pipeline.reading import QUOTE_ALL
 from dphist_pipeline.releasing import release
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -117,7 +118,14 @@ def _rehearsed(
     invented = invent(spec, period, rows)
     records = write_records(invented, spec, folder)
     store = Store.create(folder / "store")
-    elsewhere = {"source_sql": None, "trusted_sql": False, "source_table": None, "hive": False}
+    elsewhere = {
+        "derive": (),
+        "keep": (),
+        "source_sql": None,
+        "trusted_sql": False,
+        "source_table": None,
+        "hive": False,
+    }
     upstream = {"deps": (), "required_checks": (), "require": None}
     source = Source(glob.escape(str(records)))
     rehearsed = spec.model_copy(update={"source": source, **elsewhere, **upstream, "publish": "automatic"})
@@ -213,6 +221,8 @@ def _remarks(spec: ReleaseSpec) -> Iterator[str]:
     for axis in spec.domain.axes:
         if isinstance(axis, CalendarAxis) and spec.text_format and axis.column == spec.period_column:
             yield f"Odd: {axis.name} reads text only as in 2026-03-02, and `period_format` names another format"
+    if spec.derive or spec.keep:
+        yield "Not rehearsed: `derive` and `keep`; the records were invented with the derived columns, and all are kept"
     if spec.source_sql is not None:
         yield f"Not rehearsed: the query in {spec.source_sql}; the records were invented with the columns of its result"
     for version in untested():

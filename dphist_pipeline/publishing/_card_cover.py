@@ -89,7 +89,6 @@ def cover_facts(
         "compared": compared,
         "before": None if before is None else {"days": before.days, "row": before.row},
         "after": None if around.after is None else {"days": around.after.days, "row": around.after.row},
-        "anchor": str(audit.get("period") or ""),
         "before_total": before.number if before is not None and compared else "",
         "before_revision": before.revision if before is not None else "",
         "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],

@@ -24,11 +24,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.files import open_below, replace_public
-from dphist_pipeline.languages.texts import days_text, gettext, in_language
+from dphist_pipeline.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
     ListedPublication,
@@ -39,16 +41,16 @@ from dphist_pipeline.publishing._release_history import (
     revisions,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
-from dphist_pipeline.publishing.public_names import CATALOGUE, CROISSANT, CURRENT, DOWNLOADS, INDEX, is_path
+from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
-FORM = 3  # of what a page says for the next run that writes it
+FORM = 4  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
 MOST_SHOWN = 1200  # publications on the page of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
-MOST_POINTS, MOST_FILES, MOST_LETTERS = 60, 50, 300
-EACH = 2  # one as CSV and one as Parquet
+MOST_POINTS, MOST_FILES, MOST_TABLES, MOST_LETTERS = 60, 50, 6, 300
 _HEAD = 65_536  # bytes, in which a page says what the page of all releases tells of it
 _PICKER = ("picker/script.js", "picker/release.js")
 _MADE_FROM = re.compile(rb'"made_from": "([0-9a-f]{32})"')
@@ -56,7 +58,11 @@ _ABOUT, _PERIODS = '<script type="application/json" id="about">', '<script type=
 _END = "</script>"
 CONTEXT = {"@context": "https://schema.org/"}
 SURE = "Differentially private counts with 95 % intervals."
-KINDS = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+KINDS = {
+    "csv": "text/csv",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "parquet": "application/vnd.apache.parquet",
+}
 WIDE, HIGH = 1000, 200  # units of the picture; the page says how large it is shown
 MARGIN = 12
 LEAST = 2  # periods
@@ -101,7 +107,7 @@ class Summary:
     """What the page of all releases tells of one; the title is that of the newest publication.
 
     `made_from`: see `_mark`. `periods`: that have a publication which stands, of which `newest` is the latest, if any.
-    `withdrawn`, `superseded`: how many publications were. `files`: with every cell, one as CSV and one as Parquet.
+    `withdrawn`, `superseded`: how many publications were. `files`: with every cell, one of each kind.
     """
 
     made_from: str
@@ -149,7 +155,15 @@ def _mark(release: Path, about: About) -> str:
     listed = hashlib.sha256(current.read_bytes()).hexdigest() if current.is_file() else ""
     audits = [f"{path.parent.name}/{path.name}/{(path / 'audit.json').stat().st_size}" for path in revisions(release)]
     texts = {name: text for name, text in asdict(about).items() if text or name != "language"}
-    contents = [FORM, version("dphist-pipeline"), texts, listed, sorted(audits), _picker(release), _downloads(release)]
+    contents = [
+        FORM,
+        version("dphist-pipeline"),
+        texts,
+        listed,
+        sorted(audits),
+        _picker(release),
+        _latest_files(release),
+    ]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
 
 
@@ -161,16 +175,6 @@ def _picker(release: Path) -> dict[str, Any]:
             made_from = _MADE_FROM.search(file.readline(_HEAD))
         return {"mark": made_from[1].decode(), "weight": weight} if made_from else {}
     return {}
-
-
-def _downloads(release: Path) -> dict[str, list[str]]:
-    """The files to download of each publication that has some, by its place below the folder of the release."""
-    downloads: dict[str, list[str]] = {}
-    for file in sorted(release.glob(f"{DOWNLOADS}/period=*/revision=*/*")):
-        path = file.relative_to(release).as_posix()
-        if is_path(f"{release.name}/{path}") and file.stat().st_size:
-            downloads.setdefault(file.parent.relative_to(release / DOWNLOADS).as_posix(), []).append(path)
-    return downloads
 
 
 def _mark_on_page(release: Path) -> str:
@@ -267,10 +271,10 @@ def _with_publications(
             publication.stands and current[publication.period] != publication for publication in publications
         ),
         points=_points(standing, MOST_POINTS),
-        files=files if len(files) == EACH else [],
+        files=[path for path in files if path.count("/") == 1],
         picker=bool(picker),
     )
-    listed, downloads = publications[:most], _downloads(folder)
+    listed = publications[:most]
     # Where periods have different limits, the strictest that hid something; else the newest.
     newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
     limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
@@ -290,10 +294,9 @@ def _with_publications(
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
         rows=[
-            _row(publication, current.get(publication.period)) | {"downloads": downloads.get(publication.place, [])}
+            _row(publication, current.get(publication.period)) | {"parquet": _parquet(folder, publication, current)}
             for publication in listed
         ],
-        downloads=downloads.get(newest.place, []) if newest is not None else [],
         left_out=len(publications) - len(listed),
         hidden=hidden_in_words(limit) if limit else "",
         not_drawn=not_drawn(not_shown) if not_shown else "",
@@ -306,7 +309,7 @@ def _with_publications(
         picture=total_picture(_points(standing[:most], most)),
         files=files,
         sql_name="_".join([folder.name, *list(audit.get("tables") or [])[:1]]),
-        histogram=_histogram(folder, newest),
+        columns=_columns(folder, files, audit),
         about=_about(about, title, newest),
     )
 
@@ -389,14 +392,33 @@ def _alarm(publications: Sequence[ListedPublication], newest: ListedPublication 
 
 def _latest_files(folder: Path) -> list[str]:
     """Paths of files with every current cell, below the folder of the release; the first ones of many."""
-    paths = sorted(path.relative_to(folder).as_posix() for path in folder.glob("latest/**/cells.*"))
+    there = [path for path in folder.glob("latest/**/cells.*") if path.stat().st_size]
+    there.sort(key=lambda path: (path.parent, [*KINDS, path.suffix[1:]].index(path.suffix[1:])))
+    paths = [path.relative_to(folder).as_posix() for path in there]
     return [path for path in paths if is_path(f"{folder.name}/{path}")][:MOST_FILES]
 
 
-def _histogram(folder: Path, newest: ListedPublication | None) -> str:
-    """The path of the newest table below the folder of the release; empty without one, and for families."""
-    path = f"{newest.place}/histogram.parquet" if newest is not None else ""
-    return path if path and (folder / path).is_file() else ""
+def _parquet(
+    folder: Path, publication: ListedPublication, current: Mapping[str, ListedPublication]
+) -> list[tuple[str, str]]:
+    """The tables of a publication, if it is the current one of its period: name in its family, and path as Parquet."""
+    if current.get(publication.period) != publication:
+        return []
+    place = folder / publication.place
+    tables = [("", place), *((table.name, table) for table in PublishedFolder(place).tables[:MOST_TABLES])]
+    files = [(name, table / "histogram.parquet") for name, table in tables]
+    return [(name, file.relative_to(folder).as_posix()) for name, file in files if file.is_file()]
+
+
+def _columns(folder: Path, files: Sequence[str], audit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the columns of files with every current cell mean, as the Parquet file says it, without those of axes."""
+    with suppress(OSError, pa.ArrowInvalid, ValueError, KeyError, TypeError, StopIteration):
+        schema = pq.read_schema(folder / next(path for path in files if path.endswith(".parquet")))
+        tables = [audit, *(audit.get("tables") or {}).values()]
+        axes = {str(axis.get("name") or axis["column"]) for table in tables for axis in table.get("axes") or []}
+        meanings = json.loads((schema.metadata or {})[b"columns"]).items()
+        return [(name, translated(text)) for name, text in meanings if text.partition(": ")[0] not in axes]
+    return []
 
 
 def _about(about: About, title: str, newest: ListedPublication | None) -> dict[str, str]:
@@ -441,7 +463,7 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
         releases=[_listed(summary, many) for summary in summaries],
         many=many,
         about=_about(about, title, None),
-        **{"catalogue": CATALOGUE, "croissant": CROISSANT},
+        catalogue=CATALOGUE,
     )
 
 

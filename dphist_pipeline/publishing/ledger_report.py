@@ -11,14 +11,14 @@ from typing import Any
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, marked, pgettext, translated
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
-from dphist_pipeline.ledger.readings import read_as
 from dphist_pipeline.ledger.signing import signer_of
 from dphist_pipeline.publishing.pages import ledger_page
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import Reading
 
 _WORDS = {
     "opened": marked("opened the account"),
@@ -103,9 +103,7 @@ def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     facts, key = entry.facts, signer_of(entry)
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
     stated = facts.get(kind, {})
-    change = (
-        read_as(SourceReading.of_facts(stated)) if kind == "source" else stated.get("address") or stated.get("name", "")
-    )
+    change = Reading.of_facts(stated).called if kind == "source" else stated.get("address") or stated.get("name", "")
     if entry.kind in ("opened", "raised"):
         change = gettext("total %(total)s", total=facts["total"].removesuffix("/1"))
     elif entry.kind in ("keyed", "rotated"):

@@ -12,7 +12,6 @@ from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
-from dphist_pipeline.ledger.readings import read_as
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Statement:
     @staticmethod
     def called(decision: Decision) -> str:
         """What a decision allows, by its name; a source with how it is read."""
-        return decision.name if decision.reading is None else read_as(decision.reading)
+        return decision.name if decision.reading is None else decision.reading.called
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> Statement:

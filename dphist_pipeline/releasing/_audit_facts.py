@@ -18,12 +18,12 @@ from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
 from dphist_pipeline.ledger.ledger import Charge, Ledger
+from dphist_pipeline.reading import quote_in_words
 from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import quote_in_words
 from dphist_pipeline.zone_data import zone_data_facts
 
 HOLDS_ZERO = "total_holds_zero"
@@ -103,7 +103,7 @@ def audit_facts(
         **({"queries": [list(query) for query in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
         **({"whole_counts": mechanism_run.mechanism.whole_way} if spec.family is None else {}),
-        "axes": spec.normalised()["axes"],
+        "axes": [axis.normalised() for axis in spec.axes],
         **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
@@ -149,6 +149,8 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         for look in ledger.looks(spec.account)
         if look.number < charge.number
     ]
+    # Some queries were judged row by row once; what was drawn by those is published without a decision.
+    signed = query is not None and any(each.query == query.sha256 for each in ledger.decisions(spec.account))
     by_lines = any(decision.reading is not None and decision.reading.lines for decision in decisions)
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
     version = ", ".join(decision.name for decision in decisions if decision.kind == "version")
@@ -159,7 +161,10 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_columns": list(spec.privacy_unit.columns),
         "unit_normalise": list(spec.unit_normalise),
         **({"csv_quote": quote_in_words(spec.csv_quote)} if by_lines else {}),
-        **({"query": {"sha256": query.sha256, "by_row": not query.needs_decision}} if query is not None else {}),
+        # Which columns were made of others, and which rows counted, as the spec says.
+        **({"derive": [one.normalised() for one in spec.derive]} if spec.derive else {}),
+        **({"keep": [one.normalised() for one in spec.keep]} if spec.keep else {}),
+        **({"query": {"sha256": query.sha256, "by_row": not signed}} if query is not None else {}),
         **({"looked": looks} if looks else {}),
         "allowed": [
             {"entry": decision.number, "hash": decision.hash, "kind": decision.kind, "by": list(decision.by)}

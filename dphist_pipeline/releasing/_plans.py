@@ -11,13 +11,14 @@ from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Halted, first_of
-from dphist_pipeline.ledger.decisions import SourceReading
+from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource, SqlFile
+from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
 
 MOST_NAMED = 10
 
@@ -39,36 +40,45 @@ class FilesMissing(Halted):
 def plan_of(
     spec: ReleaseSpec,
     period: Period,
-    allowed: SourceReading | None = None,
+    decisions: Sequence[Decision] = (),
     run: MechanismRun | None = None,
     charges: bool = False,
 ) -> CountingPlan:
     """What reading and counting need of a spec, for one period.
 
     Args:
-        allowed: how an operator decided that the source is read; a study, which publishes nothing, has none.
+        decisions: of operators, that of the source first; a study, which publishes nothing, has none.
         run: of the mechanism, as a release froze it; what reads without a release has none.
         charges: whether a new charge is to follow, for which a column of text says how its dates are written.
 
     Raises:
         FilesMissing: with each file that the period needs and that is not there.
     """
-    source = source_plan(spec, allowed.folder if allowed is not None else None, spec.source_sql)
-    return CountingPlan(
+    reading = decisions[0].reading if decisions else replace(spec.reading, folder=None)
+    assert reading is not None, "the first decision is of the source"
+    tries = all(decision.tries for decision in decisions if decision.query is not None)
+    source = replace(source_plan(spec, reading), query=spec.source_sql, tries=tries)
+    plan = CountingPlan(
         source=replace(source, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.domain,
         period=period,
-        unit_normalise=spec.unit_normalise,
-        unit_kinds=allowed.unit_kinds if allowed is not None else (),
         period_column=spec.period_column,
         period_format=spec.text_format,
         time_zone=spec.time_zone,
         undeclared_dates=spec.undeclared_dates if charges else {},
+        derive=spec.derive,
+        keep=spec.keep,
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
+    own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
+    needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
+    if spec.quality is None or not spec.quality.misfiled or not needed:
+        return plan
+    elsewhere = replace(plan, source=replace(plan.source, needed=needed), period=spec.looked_for(period), outside=True)
+    return replace(plan, misfiled=elsewhere)
 
 
 def _marginals(family: Family, declared: Domain, measured: Sequence[frozenset[int]]) -> tuple[Marginal, ...]:
@@ -100,7 +110,7 @@ def run_of(spec: ReleaseSpec) -> MechanismRun:
     family = spec.family
     measured = () if family is None else tuple(shares_for(family).marginals)
     grids = (spec.domain,) if family is None else tuple(family.grid(axes) for axes in measured)
-    return MechanismRun(spec.build_mechanism(), spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
+    return MechanismRun(spec.built_mechanism, spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
 
 
 def request_of(
@@ -131,31 +141,15 @@ def request_of(
 
 
 def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
-    """What the ledger must allow of a spec's query, where the query does not speak for itself."""
-    if spec.source_sql is None or not spec.source_sql.query.needs_decision:
+    """The query of a spec, which an operator signs."""
+    if spec.source_sql is None:
         return {}
-    query = spec.source_sql.query
-    return {"query": query.sha256, "query_name": str(spec.source_sql), "query_because": query.needs_decision}
+    return {"query": spec.source_sql.query.sha256, "query_name": str(spec.source_sql)}
 
 
-def source_plan(records: RecordSource, folder: str | None, query: SqlFile | None = None) -> SourcePlan:
-    """How a source is opened; files must lie in the folder that an operator allowed."""
-    return SourcePlan(
-        written=records.source,
-        format=records.source_format,
-        pattern=records.source_pattern,
-        address=records.source.resolved,
-        table=records.source_table,
-        csv_delimiter=records.csv_delimiter,
-        csv_quote=records.csv_quote,
-        csv_encoding=records.csv_encoding,
-        hive=records.hive,
-        decimal_comma=records.decimal_comma,
-        thousands=records.thousands,
-        folder=folder,
-        numbers=records.privacy_unit.columns if "number" in records.unit_normalise else (),
-        query=query,
-    )
+def source_plan(records: RecordSource, reading: Reading) -> SourcePlan:
+    """How a source is opened; its files must lie in the reading's folder, where that has one."""
+    return SourcePlan(records.source, reading, records.source_pattern)
 
 
 def expected_patterns(spec: ReleaseSpec, period: Period) -> tuple[str, ...]:

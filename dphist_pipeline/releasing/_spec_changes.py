@@ -13,16 +13,16 @@ from typing import Any
 
 from dphist_pipeline.canonical_json import canonical_json, sha256
 from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.reading import OPTIONS, quote_in_words
 from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
-from dphist_pipeline.spec.sources import quote_in_words
 
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
     *("epsilon", "neighbours", "privacy_unit", "max_rows_per_unit", "account", "quality", "mechanism", "settings"),
-    *("decimal_comma", "thousands", "period_format", "csv_encoding", "source", "source_sql"),
+    *(*OPTIONS, "period_format", "source", "source_sql", "derive", "keep"),
     *("period", "period_column", "axes"),
 )
 LONGEST_SHOWN = 60
@@ -73,7 +73,7 @@ def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
 
 
 def _changes(earlier: Any, spec: ReleaseSpec) -> list[Change]:
-    changes = _differences("", earlier, json.loads(canonical_json(spec.digested())))
+    changes = _differences("", earlier, json.loads(canonical_json(spec.digested)))
     return sorted(islice(changes, MOST_COMPARED), key=_weight)
 
 
@@ -85,7 +85,7 @@ def _weight(change: Change) -> int:
 
 def _write(path: Path, spec: ReleaseSpec, mode: int = 0o600) -> None:
     draft = path.with_name(f".{uuid.uuid4().hex}")
-    write_durably(draft, canonical_json(spec.digested()).encode("ascii"))
+    write_durably(draft, canonical_json(spec.digested).encode("ascii"))
     draft.chmod(mode)
     draft.replace(path)
 

@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
+from dphist_pipeline.confidential.reading._declared_columns import refuse_shadowing
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.declared_numbers import with_plain_texts
 from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
+from dphist_pipeline.reading import Reading
+from dphist_pipeline.spec.declared_columns import IsOneOf, inputs_of
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period
 from dphist_pipeline.spec.sources import EVERY_ROW, NormalForm, Source
@@ -91,6 +94,8 @@ def count_cube(
     neighbours: Neighbours = "add_remove",
     unit_normalise: Sequence[NormalForm] = (),
     time_zone: str = "UTC",
+    derive: Sequence[Mapping[str, Any]] = (),
+    keep: Sequence[Mapping[str, Any]] = (),
 ) -> PrivateCounts:
     """Bounded counts of a data frame, behind doors: for studies with `sanitize`, not for publishing.
 
@@ -106,6 +111,8 @@ def count_cube(
         neighbours: what the sensitivity holds for: add_remove or substitute.
         unit_normalise: forms that names of units are brought into before they are compared: see the reference of specs.
         time_zone: of times without an offset.
+        derive: columns that are made of others row by row, as a spec writes them.
+        keep: conditions on the rows that count, as a spec writes them.
 
     Raises:
         DphistError: for a grid or unit with mistakes, at once; for missing columns and types that cannot serve, and a
@@ -114,19 +121,23 @@ def count_cube(
     """
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     fields = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
-    spec = CubeSpec.checked(domain, {**fields, "unit_normalise": unit_normalise}, "count_cube")
-    opened = _opened("frame", frame, spec.grid)
-    if opened is None:
-        raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
+    more = {"unit_normalise": unit_normalise, "derive": derive, "keep": keep}
+    spec = CubeSpec.checked(domain, {**fields, **more}, "count_cube")
+    unit, forms = spec.privacy_unit.columns, spec.unit_normalise
+    reading = Reading("frame", None, "frame", unit=unit, unit_normalise=forms)
     plan = CountingPlan(
-        source=SourcePlan(written=Source("frame"), format="frame", pattern="frame"),
+        source=SourcePlan(Source("frame"), reading, "frame"),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
         domain=spec.grid,
         period=Period(EVERYTHING, None, None),
-        unit_normalise=spec.unit_normalise,
         time_zone=time_zone,
+        derive=spec.derive,
+        keep=spec.keep,
     )
+    opened = _opened(plan, frame)
+    if opened is None:
+        raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
 
     @cache  # one count for all doors: kept rows follow a key that is fresh for every count
     def counts() -> NDArray[np.int64]:
@@ -147,12 +158,12 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         FrameMissing, Halted: a frame where none is read, or none where one is.
     """
     source = plan.source.written
-    if (plan.source.format == "frame") != (frame is not None):
+    if (plan.source.reading.format == "frame") != (frame is not None):
         raise FrameMissing(source) if frame is None else frame_unexpected(source)
     if frame is None:
         yield plan
         return
-    records = _opened(source, frame, plan.domain)
+    records = _opened(plan, frame)
     if records is None:
         raise SourceRefused(source, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
@@ -161,11 +172,12 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         (folder / FILE).unlink(missing_ok=True)
 
 
-def _opened(where: str, frame: Frame, grid: Domain) -> OpenFrame | None:
+def _opened(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
-    categories = {axis.column for axis in grid.axes if isinstance(axis, ByText)}
-    return _withheld(where, lambda: open_frame(frame, categories))
+    categories = {axis.column for axis in plan.domain.axes if isinstance(axis, ByText)}
+    categories |= {one.column for one in plan.keep if isinstance(one, IsOneOf)}
+    return _withheld(plan.source.written, lambda: open_frame(frame, categories))
 
 
 def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
@@ -177,14 +189,18 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
             raise ColumnRefused(name, f"is not in the frame. {did_you_mean(name, names)}")
         if names.count(name) > 1:
             raise ColumnRefused(name, "is in the frame twice. Rename one")
+    if needed is not None:  # else a query says which columns there are
+        refuse_shadowing(plan.derive, names)
     _withheld(where, lambda: opened.write(names if needed is None else needed, file))
     objects = _withheld(where, opened.objects)
     axes = (
         with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
         for axis in plan.domain.axes
     )
-    source = replace(plan.source, format="parquet", pattern=glob.escape(str(file)))
-    return replace(plan, source=source, domain=Domain(tuple(axes)))
+    reading = replace(plan.source.reading, format="parquet")
+    source = replace(plan.source, reading=reading, pattern=glob.escape(str(file)))
+    keep = (one.with_plain_texts() if isinstance(one, IsOneOf) and one.column in objects else one for one in plan.keep)
+    return replace(plan, source=source, domain=Domain(tuple(axes)), keep=tuple(keep))
 
 
 def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
@@ -193,7 +209,10 @@ def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
         return None
     unit = () if plan.privacy_unit == EVERY_ROW else plan.privacy_unit.columns
     period = () if plan.period_column is None else (plan.period_column,)
-    return tuple(dict.fromkeys([*(axis.column for axis in plan.domain.axes), *unit, *period]))
+    inputs = sorted(inputs_of(plan.derive, plan.keep))
+    derived = {one.column for one in plan.derive}
+    read = dict.fromkeys([*(axis.column for axis in plan.domain.axes), *unit, *period, *inputs])
+    return tuple(column for column in read if column not in derived)
 
 
 def _withheld(where: str, work: Callable[[], Result]) -> Result:

@@ -49,7 +49,7 @@ def look(
         if any(decision.server is not None for decision in decisions):
             raise look_refused(spec.release)
         with store.run(Key(spec.release, chosen.key, 0)) as folder:
-            plan = plan_of(spec, chosen, decisions[0].reading)
+            plan = plan_of(spec, chosen, decisions)
             with as_file(plan, None, folder) as opened:
                 with StoreDecisions(store, ledger).signing() as operator:
                     ledger.note_look(spec.account, spec.release, chosen.key, spec.digest, reason, operator)

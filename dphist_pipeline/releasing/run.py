@@ -216,6 +216,8 @@ class Run:
             witness.check(store.id, ledger.standing)
             store.refuse_cut(ledger, witness)
         key = Key(spec.release, period.key, request.revision)
+        if not store.published(key).exists():
+            store.refuse_form_1()
         rule = PublicationRule(spec.publish, charge is not None and store.is_doubted(charge))
         run = cls(spec, store, ledger, period, key, request, run_of(spec), rule, progress, charge)
         if charge is not None:
@@ -266,7 +268,7 @@ class Run:
         if self.publication is None:
             recorded = record_if_published(self.store, self.ledger, self.charge)
             if self.path.exists():
-                self.store.vouched_audit(self.ledger, self.charge, recorded)
+                self.store.vouched_audit(self.charge, recorded)
             self.publication = publisher.published(self.store, self.key, {}, values_differ(self.key))
             if self.publication is not None:
                 self.store.forget_kept_runs(self.key)  # of a run that counted while another one published
@@ -313,7 +315,7 @@ class Run:
         charges = self.charge is None
         if charges:
             engines.refuse_undeclared_dates(self.spec, self.spec.declared_types)
-        plan = plan_of(self.spec, self.period, decisions[0].reading, self.mechanism_run, charges)
+        plan = plan_of(self.spec, self.period, decisions, self.mechanism_run, charges)
         with as_file(plan, frame, folder) as plan:
             return engines.count(plan, decisions, folder, self.progress)
 

@@ -88,7 +88,7 @@ class SpecCheck:
                 command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
                 return Compared(f"account {spec.account} is not open yet: {command}")
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
-            plan = plan_of(spec, period, decisions[0].reading, charges=True)
+            plan = plan_of(spec, period, decisions, charges=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return Compared(types=engines.check(plan, decisions, Path(scratch)))
         except (FilesMissing, SourceRefused) as error:

@@ -15,9 +15,10 @@ from typing import Any
 from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing._spec_changes import keep_signed
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
@@ -26,7 +27,7 @@ from dphist_pipeline.releasing.store_decisions import (
     decision_refused,
     files_of,
     is_confidential,
-    reading_of_spec,
+    with_kinds,
 )
 from dphist_pipeline.spec.loading import folder_of_spec
 from dphist_pipeline.spec.sources import CodeListFolders
@@ -61,7 +62,7 @@ class SpecDecisions:
     spec: ReleaseSpec
     store_id: str
     account: Account | None
-    reading: SourceReading | None
+    reading: Reading | None
     also_of: tuple[str, ...]
     code_lists: tuple[dict[str, Any], ...]
 
@@ -110,7 +111,7 @@ class SpecDecisions:
             raise decision_refused(
                 f"account {spec.account}", f"{protects}, and the spec says {_protected(spec)}; change the spec"
             )
-        reading: SourceReading | None = _reading(spec, store, ledger, also_of)
+        reading: Reading | None = _reading(spec, store, ledger, also_of)
         if any(
             decision.reading == reading and set(also_of) <= {*decision.also_of}
             for decision in ledger.decisions(spec.account)
@@ -158,7 +159,7 @@ class SpecDecisions:
             }
             if self.account.signatures > 1:
                 words["signatures"] = f"{self.account.signatures} operators sign each later decision"
-        words["reads"] = "no more than it may already" if self.reading is None else in_words(self.reading)
+        words["reads"] = "no more than it may already" if self.reading is None else self.reading.in_words
         if not self.nothing:
             unit = "person" if self.spec.privacy_unit == "row" else self.spec.privacy_unit
             words["assumes"] = (
@@ -182,7 +183,7 @@ class SpecDecisions:
         """Commands for what the spec needs besides, and what each of them needs a reason or an address for."""
         spec, allow = self.spec, f"dphist ledger allow {self.spec.account}"
         commands = []
-        if spec.source_sql is not None and spec.source_sql.query.needs_decision:
+        if spec.source_sql is not None:
             commands.append(f"{allow} --query {shlex.quote(str(spec.source_sql))} --reason TEXT")
         if spec.engine == "spark":
             commands.append(f"{allow} --spark ADDRESS")
@@ -210,27 +211,6 @@ class SpecDecisions:
         return decisions
 
 
-def in_words(reading: SourceReading) -> str:
-    """A source and how it is read."""
-    place = f" in {reading.folder}" if reading.folder is not None else ""
-    parts = [f"table {reading.table}"] if reading.table is not None else []
-    if reading.format == "csv":
-        sign = {"\t": "tabs"}.get(reading.csv_delimiter, reading.csv_delimiter)
-        quoted = {"": "none quoted", "all": "every one quoted"}.get(
-            reading.csv_quote, f"{reading.csv_quote} around some"
-        )
-        quoted += ", each line alone" if reading.lines else ""
-        encoding = f" in {reading.csv_encoding}" if reading.csv_encoding != "utf-8" else ""
-        parts.append(f"CSV{encoding} with {sign} between fields, {quoted}")
-    parts += ["columns of folders called column=value"] if reading.hive else []
-    parts += ["numbers written 3,5"] if reading.decimal_comma else []
-    parts += [f"{reading.thousands!r} between thousands"] if reading.thousands else []
-    parts += [f"names of units compared after {', '.join(reading.unit_normalise)}"] if reading.unit_normalise else []
-    if reading.unit_kinds:
-        parts.append(f"units named by {', '.join(reading.unit_kinds)}")
-    return "; ".join([f"{reading.address}{place}", *parts])
-
-
 def _protected(spec: ReleaseSpec) -> str:
     return f"{spec.privacy_unit} ({spec.neighbours})"
 
@@ -240,8 +220,8 @@ def _refuse_other_name(spec: ReleaseSpec, account_name: str | None) -> None:
         raise decision_refused(f"account {account_name}", f"the spec charges {spec.account}; name that, or none")
 
 
-def _reading(spec: ReleaseSpec, store: Store, ledger: Ledger, also_of: Sequence[str]) -> SourceReading:
-    reading = reading_of_spec(spec)
+def _reading(spec: ReleaseSpec, store: Store, ledger: Ledger, also_of: Sequence[str]) -> Reading:
+    reading = with_kinds(spec)
     StoreDecisions(store, ledger).refuse_overlap(spec.account, reading, also_of)
     return reading
 
@@ -265,7 +245,7 @@ def _spec_and_lists(path: Path, store: Store, ledger: Ledger) -> tuple[ReleaseSp
     spec = ReleaseSpec.load(path, lambda: CodeListFolders((project, *declared), forbidden))
     folders = sorted({file.parent for file in files if not any(file.is_relative_to(folder) for folder in declared)})
     outer = [folder for folder in folders if not any(folder != other and other in folder.parents for other in folders)]
-    records = {Path(file) for file in files_of(reading_of_spec(spec))}
+    records = {Path(file) for file in files_of(with_kinds(spec))}
     for folder in outer:
         if any(file.is_relative_to(folder) for file in records):
             problem = "holds files of the spec's source; keep code lists in one of their own"

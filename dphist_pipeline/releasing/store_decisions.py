@@ -7,7 +7,6 @@ project.
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import re
 import shutil
@@ -23,7 +22,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.files import may
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
-from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.errors import LedgerError, LedgerMoved, source_of_another
 from dphist_pipeline.ledger.ledger import Ledger
@@ -32,12 +31,12 @@ from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.due import LATER, Cadence, charges_of
 from dphist_pipeline.releasing.store import Key, Store, store_unusable
 from dphist_pipeline.spec.periods import EVERYTHING
 
 if TYPE_CHECKING:
-    from dphist_pipeline.releasing.release_spec import ReleaseSpec
     from dphist_pipeline.spec.sources import RecordSource
 
 CHECK_NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*:[A-Za-z0-9_]+", re.ASCII)
@@ -99,10 +98,10 @@ class StoreDecisions:
         if witness.standing(store.id) is not None:
             witness.note_head(store.id, *ledger.head())
 
-    def list_waiting(self) -> list[int]:
-        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers."""
-        if not self.ledger.books().permissions.unlisted():
-            return []  # no operator's key is needed
+    def list_waiting(self) -> list[int] | None:
+        """Says which decisions of earlier versions wait for a second signature: see `Ledger.list_waiting`."""
+        if not self.ledger.books().permissions.unstated:
+            return None  # no operator's key is needed
         with self.signing() as operator:
             return self.ledger.list_waiting(operator)
 
@@ -116,7 +115,7 @@ class StoreDecisions:
         with self.signing() as operator:
             return self.ledger.allow(account, what, operator, reason, also_of)
 
-    def reading(self, base: Path, account: str, also_of: Sequence[str], source: str, **fields: object) -> SourceReading:
+    def reading(self, base: Path, account: str, also_of: Sequence[str], source: str, **fields: object) -> Reading:
         """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
 
         Args:
@@ -127,7 +126,6 @@ class StoreDecisions:
         """
         from pydantic import ValidationError
 
-        from dphist_pipeline.releasing.release_spec import reading_of
         from dphist_pipeline.spec.loading import resolve_templates
         from dphist_pipeline.spec.mistakes import located
         from dphist_pipeline.spec.sources import RecordSource
@@ -140,13 +138,12 @@ class StoreDecisions:
         except ValidationError as error:
             (option, *_), problem = located(error, RecordSource.model_fields)[0]
         else:
-            reading = reading_of(records)
-            reading = replace(reading, unit_kinds=_kinds(records, reading))
+            reading = with_kinds(records)
             self.refuse_overlap(account, reading, also_of)
             return reading
         raise decision_refused(f"--{option}".replace("_", "-"), problem.rstrip(". "))
 
-    def refuse_overlap(self, account: str, reading: SourceReading, also_of: Sequence[str]) -> None:
+    def refuse_overlap(self, account: str, reading: Reading, also_of: Sequence[str]) -> None:
         """Refuses a source some of whose files belong to another account, or are public code lists.
 
         `also_of`: other accounts that the operator says share it. Files that come later are not compared.
@@ -383,13 +380,15 @@ def asked_by_options(
 
 
 def _query(file: Path) -> dict[str, Any]:
+    from dphist_pipeline.spec._signed_queries import read_query_file
+
     try:
-        content = file.read_bytes()
-    except OSError as error:
-        problem = error.strerror or "cannot be read"
+        query = read_query_file(file, str(file))
+    except ValueError as error:
+        problem = str(error).rstrip(". ")
     else:
-        return {"query": {"sha256": hashlib.sha256(content).hexdigest(), "name": str(file)}}
-    raise decision_refused(f"query {file}", problem)
+        return {"query": {"sha256": query.sha256, "name": str(file), "tries": True}}
+    raise decision_refused("--query", problem)
 
 
 def _check(name: str) -> dict[str, Any]:
@@ -413,28 +412,24 @@ def _version(option: str) -> dict[str, Any]:
     return {"version": {"name": option}}
 
 
-def reading_of_spec(spec: ReleaseSpec) -> SourceReading:
-    """How the source of a spec is read, as options would say it; kinds of units are read from types of columns."""
-    from dphist_pipeline.releasing.release_spec import reading_of
+def with_kinds(records: RecordSource) -> Reading:
+    """How a source is read, with the kinds of the unit's columns.
 
-    reading = reading_of(spec)
-    return replace(reading, unit_kinds=_kinds(spec, reading))
-
-
-def _kinds(records: RecordSource, reading: SourceReading) -> tuple[str, ...]:
-    """The kinds of the unit's columns, read from names and types of columns alone; empty if no file is there yet."""
+    They are read from names and types of columns alone; none if no file is there yet, or a query gives the unit.
+    """
     from dphist_pipeline.confidential.reading.ingest import unit_kinds
     from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
     from dphist_pipeline.releasing._plans import source_plan
     from dphist_pipeline.spec.sources import EVERY_ROW
 
+    reading = records.reading
     if records.privacy_unit == EVERY_ROW or records.source_format == "frame":
-        return ()
+        return reading
     with tempfile.TemporaryDirectory(prefix="dphist_") as scratch:
         try:
-            return unit_kinds(source_plan(records, reading.folder), reading.unit, Path(scratch))
-        except (SourceRefused, ColumnRefused):  # no files yet, or a query gives the unit
-            return ()
+            return replace(reading, unit_kinds=unit_kinds(source_plan(records, reading), Path(scratch)))
+        except (SourceRefused, ColumnRefused):
+            return reading
 
 
 def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Path], bool]:
@@ -449,7 +444,7 @@ def is_confidential(store: Store, decisions: Iterable[Decision]) -> Callable[[Pa
     return found
 
 
-def files_of(reading: SourceReading) -> list[str]:
+def files_of(reading: Reading) -> list[str]:
     """The files of a source that are there now, links followed; none of a server or an object store.
 
     What `{{ env.X }}` gives is looked up; where it is not set, every file that it could name is taken.

@@ -14,9 +14,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
-from dphist_pipeline.csv_text import ENCODINGS
+from dphist_pipeline.reading import ENCODINGS
 from dphist_pipeline.spec._code_lists import CodeListFields
 from dphist_pipeline.spec.axes import KINDS
+from dphist_pipeline.spec.declared_columns import FORMS, IsOneOf, WrittenDate
 from dphist_pipeline.spec.fields import Listed
 from dphist_pipeline.spec.loading import FOR_EACH
 
@@ -166,6 +167,34 @@ def _axis() -> Schema:
     return {"if": {"required": ["calendar"]}, "then": kinds["calendar"], "else": others}
 
 
+def _derived() -> Schema:
+    """A derived column of the form that its keys say."""
+    dates = _mapping(WrittenDate.model_fields, {}, ["column"])
+    schemas = {"first_of": {"first_of": _listed(dates, *_sizes(FORMS["first_of"].model_fields["first_of"]))}}
+    form: Schema = {"required": ["column"]}
+    for name, model in FORMS.items():
+        required = [field for field, info in model.model_fields.items() if info.is_required()]
+        one = _mapping(model.model_fields, {"column": _text(_NAME), **schemas.get(name, {})}, required)
+        form = {"if": {"required": [name]}, "then": one, "else": form}
+    return _or_template({"type": "object", **form})
+
+
+def _kept() -> Schema:
+    """A condition: `is`, or `from`, `to` or both."""
+    end = _optional(_or_template({"type": ["number", "string"]}))
+    values = _listed(_text(), *_sizes(IsOneOf.model_fields["values"]))
+    closed = {"required": ["column"], "additionalProperties": False}
+    ranged = {"properties": {"column": _text(), "from": end, "to": end}, **closed}
+    return _or_template(
+        {
+            "type": "object",
+            "if": {"required": ["is"]},
+            "then": {"properties": {"column": _text(), "is": values}, **closed},
+            "else": {**ranged, "anyOf": [{"required": ["from"]}, {"required": ["to"]}]},
+        }
+    )
+
+
 # Two may be missing in a file: `neighbors` is another spelling, and a bound has no use where every row is a unit.
 _MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
 
@@ -185,6 +214,7 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
         "axes": _listed(_axis(), *_sizes(fields["axes"])),
         "tables": _optional(_tables(fields)),
         "quality": _optional(_mapping(_inside(fields, "quality"), {"share": share})),
+        **{"derive": _listed(_derived(), *_sizes(fields["derive"])), "keep": _listed(_kept(), *_sizes(fields["keep"]))},
         **dict.fromkeys(("first_period", "last_period"), _optional(_text(_DAY))),
         "translation": _optional(_mapping(_inside(fields, "translation"), {})),
     }

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
+from dphist_pipeline.reading import OPTIONS
 from dphist_pipeline.spec._upstream import UpstreamFields
 from dphist_pipeline.spec.fields import declared
 from dphist_pipeline.spec.mistakes import MistakesError
@@ -14,8 +15,8 @@ from dphist_pipeline.spec.sources import ISO
 Engine = Literal["duckdb", "spark"]
 # Fields that have their default with `engine: spark`: engines disagree on what they ask for, or it is not built.
 NOT_SERVED = (
-    *("source_sql", "source_table", "hive", "decimal_comma", "thousands", "unit_normalise"),
-    *("period_format", "quality", "tables"),
+    *("source_sql", "derive", "keep", "period_format", "quality", "tables"),
+    *(name for name, field in OPTIONS.items() if not field.metadata["of_csv"]),
 )
 
 

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.spec._query_reach import SOURCE
-from dphist_pipeline.spec._row_nodes import Node, NotAccepted
+from dphist_pipeline.spec._query_reach import SOURCE, Node, NotAccepted
 from dphist_pipeline.spec._text_files import content_of, decoded
 
 LARGEST_FILE = 1 << 15  # joined texts grow with it, some 30 bytes a part
@@ -39,7 +38,7 @@ def line_of(sql: str, offset: int) -> int:
 
 
 def opened_parser() -> Any:
-    """A connection to DuckDB without access to files or networks, to parse queries and try them on invented rows.
+    """A connection to DuckDB without access to files or networks, to parse queries.
 
     To start DuckDB takes longer than all that is asked of it, and a project may have hundreds of queries.
     """
@@ -53,17 +52,6 @@ def _started(process: int) -> Any:
 
     settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}
     return duckdb.connect(config=settings)
-
-
-def error_of(parser: Any, sql: str) -> str:
-    """The kind of error that a query raises; an empty text if it runs. It must read no file and no table."""
-    import duckdb
-
-    try:
-        parser.execute(sql).fetchall()
-    except duckdb.Error as error:
-        return type(error).__name__.removesuffix("Exception").lower()
-    return ""
 
 
 def select_of(parser: Any, sql: str) -> Node:
@@ -83,11 +71,11 @@ def select_of(parser: Any, sql: str) -> Node:
         other = read.get("error_type") == "not implemented"
         problem = "it is not a SELECT" if other else "it does not parse"
         offset = int(read.get("position", -1))
-        raise NotAccepted(f"{problem}; write one SELECT over {SOURCE}", {"query_location": offset}, allowable=False)
+        raise NotAccepted(f"{problem}; write one SELECT over {SOURCE}", {"query_location": offset})
     statements = read["statements"]
     if len(statements) != 1:
         problem = "it holds no statement" if not statements else "it holds several statements"
-        raise NotAccepted(f"{problem}; write one SELECT over {SOURCE}", allowable=False)
+        raise NotAccepted(f"{problem}; write one SELECT over {SOURCE}")
     node: Node = statements[0]["node"]
     return node
 
@@ -107,5 +95,5 @@ def text_of(parser: Any, node: Node) -> str:
     except duckdb.Error:
         text, again = "", None
     if text != again:
-        raise NotAccepted("DuckDB cannot write it back as it reads it; write it more plainly", allowable=False)
+        raise NotAccepted("DuckDB cannot write it back as it reads it; write it more plainly")
     return str(text)

@@ -1,6 +1,6 @@
 """Checks that a query reads only its records and tables that it makes itself, and calls only listed functions.
 
-The check works on DuckDB's parse. It holds for every query, also for one that an operator allowed. Names of tables
+The check works on DuckDB's parse, and holds whatever an operator signs. Names of tables
 resolve by scope, as DuckDB resolves them: a table made by WITH is visible in later tables of the same WITH, in the body
 of its query, and below. A part of the parse that is not known here is refused.
 """
@@ -8,16 +8,26 @@ of its query, and below. A part of the parse that is not known here is refused.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from dphist_pipeline.spec._row_functions import CHANGING, ROW_BY_ROW, SQL_VALUES
-from dphist_pipeline.spec._row_nodes import Node, NotAccepted
 from dphist_pipeline.spec.mistakes import listed_words, shown
 
+Node = dict[str, Any]
+
 SOURCE = "source"
-ALLOWED = listed_words("query_functions") | ROW_BY_ROW
+AGGREGATES = listed_words("query_aggregates")
+ALLOWED = listed_words("query_functions") | AGGREGATES
+# Refused with a reason of their own.
+CHANGING = ("random", "uuid", "gen_random_uuid", "now", "get_current_timestamp", "today", "current_date", "nextval")
+SQL_VALUES = frozenset(
+    [
+        *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "rowid"),
+        *("current_user", "session_user", "user", "current_role", "current_catalog", "current_schema"),
+    ]
+)
 TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
 MOST_LEVELS = 420  # of the parse, three of which are about one of the query
 
@@ -39,6 +49,15 @@ _EXPRESSIONS = frozenset(
 _PLAIN = re.compile(r"\w[\w ]{0,62}")
 
 
+class NotAccepted(ValueError):
+    """A query that no decision of an operator lets pass; `offset`: where, in bytes, or -1 where that is unknown."""
+
+    def __init__(self, problem: str, node: Mapping[str, Any] | None = None) -> None:
+        offset = (node or {}).get("query_location", -1)
+        self.problem, self.offset = problem, offset if isinstance(offset, int) and offset < 1 << 63 else -1
+        super().__init__(problem)
+
+
 def check_reach(node: Node) -> None:
     """Refuses a query that reads anything but `source` and tables of its own making, or takes parameters.
 
@@ -48,7 +67,7 @@ def check_reach(node: Node) -> None:
     reads = _Reads()
     _visit(node, frozenset(), reads)
     if not reads.source:
-        raise _refused(f"a query reads its records `FROM {SOURCE}`", node)
+        raise NotAccepted(f"a query reads its records `FROM {SOURCE}`", node)
 
 
 @dataclass
@@ -63,7 +82,7 @@ def _visit(part: Any, visible: frozenset[str], reads: _Reads) -> None:
     """Checks a part of the parse and everything below it."""
     reads.level += 1
     if reads.level > MOST_LEVELS:
-        raise _refused("it is nested too deep; write it with fewer levels", {})
+        raise NotAccepted("it is nested too deep; write it with fewer levels", {})
     if isinstance(part, list):
         for below in part:
             _visit(below, visible, reads)
@@ -92,9 +111,9 @@ def _visit_query(node: Node, visible: frozenset[str], reads: _Reads) -> None:
 def _made(name: str, node: Node) -> str:
     """The name of a table that a query makes, in lower case."""
     if name.lower() == SOURCE:
-        raise _refused(f"`{SOURCE}` is the records; a query makes no other table of that name", node)
+        raise NotAccepted(f"`{SOURCE}` is the records; a query makes no other table of that name", node)
     if not _PLAIN.fullmatch(name):
-        raise _refused("a table that a query makes has a plain name of letters, digits and _", node)
+        raise NotAccepted("a table that a query makes has a plain name of letters, digits and _", node)
     return _folded(name)
 
 
@@ -116,34 +135,34 @@ def _check(part: Node, visible: frozenset[str], reads: _Reads) -> None:
     elif kind == "TABLE_FUNCTION":
         name = str((part.get("function") or {}).get("function_name", ""))
         if name.lower() not in TABLE_FUNCTIONS:
-            raise _refused(f"a query reads `{SOURCE}` alone, not {shown(name)}", part)
+            raise NotAccepted(f"a query reads `{SOURCE}` alone, not {shown(name)}", part)
     elif kind == "SHOW_REF":
-        raise _refused(f"a query reads `{SOURCE}` alone; DESCRIBE, SHOW and SUMMARIZE are no part of it", part)
+        raise NotAccepted(f"a query reads `{SOURCE}` alone; DESCRIBE, SHOW and SUMMARIZE are no part of it", part)
     elif kind not in _TABLES and kind not in _PARTS:
-        raise _refused(f"{kind.replace('_', ' ').lower()} is not known", part)
+        raise NotAccepted(f"{kind.replace('_', ' ').lower()} is not known", part)
 
 
 def _check_expression(part: Node, kind: str) -> None:
     if kind == "PARAMETER":
-        raise _refused("a query takes no parameters; write the value itself", part)
+        raise NotAccepted("a query takes no parameters; write the value itself", part)
     if kind not in _EXPRESSIONS:
-        raise _refused(f"{kind.replace('_', ' ').lower()} is not known", part)
+        raise NotAccepted(f"{kind.replace('_', ' ').lower()} is not known", part)
     names = part.get("column_names") or []
     if kind == "COLUMN_REF" and len(names) == 1 and str(names[0]).lower() in SQL_VALUES:
-        raise _refused(f"{shown(names[0])} is no column of a record", part)
+        raise NotAccepted(f"{shown(names[0])} is no column of a record", part)
 
 
 def _check_function(part: Node) -> None:
     name = str(part["function_name"])
     path = (part.get("qualified_name") or {}).get("path", [])
     if part.get("schema") or part.get("catalog") or len(path) > 1:
-        raise _refused("functions are named without a schema", part)
+        raise NotAccepted("functions are named without a schema", part)
     if name.lower() in CHANGING:
-        raise _refused(f"{name.lower()}() gives something else every time", part)
+        raise NotAccepted(f"{name.lower()}() gives something else every time", part)
     if name.lower() not in ALLOWED:
         near = get_close_matches(name[:60].lower(), ALLOWED, n=1, cutoff=0.8)
         hint = f". Did you mean {near[0]}?" if near else ""
-        raise _refused(f"the function {shown(name)} is not on the list of those that a query may call{hint}", part)
+        raise NotAccepted(f"the function {shown(name)} is not on the list of those that a query may call{hint}", part)
 
 
 def _check_table(part: Node, visible: frozenset[str], reads: _Reads) -> None:
@@ -151,11 +170,7 @@ def _check_table(part: Node, visible: frozenset[str], reads: _Reads) -> None:
     path = (part.get("qualified_name") or {}).get("path", [])
     qualified = part.get("schema_name") or part.get("catalog_name") or len(path) > 1
     if qualified or _folded(name) not in visible | {SOURCE}:
-        raise _refused(f"there is no table {shown(name)}: the records are `FROM {SOURCE}`", part)
+        raise NotAccepted(f"there is no table {shown(name)}: the records are `FROM {SOURCE}`", part)
     if part.get("at_clause"):
-        raise _refused("AT is not known", part)
+        raise NotAccepted("AT is not known", part)
     reads.source |= _folded(name) == SOURCE
-
-
-def _refused(problem: str, node: Node) -> NotAccepted:
-    return NotAccepted(problem, node, allowable=False)

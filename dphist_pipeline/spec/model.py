@@ -51,6 +51,7 @@ from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
+from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_derived
 from dphist_pipeline.spec.fields import (
     Epsilon,
     Flag,
@@ -210,6 +211,8 @@ class DeclaredRelease(EngineField):
     show_below: ShowBelow = None
     trusted_sql: Annotated[Flag, LATER] = False
     source_sql: Annotated[SqlFile | None, LATER] = None
+    derive: Annotated[Derive, Field(examples=[f"[{DERIVE_EXAMPLE}]"]), LATER] = ()
+    keep: Annotated[Keep, Field(examples=[f"[{KEEP_EXAMPLE}]"]), LATER] = ()
     max_rows_per_unit: Annotated[
         int,
         Field(strict=True, ge=1, le=LARGEST_BOUND),
@@ -266,10 +269,19 @@ class DeclaredRelease(EngineField):
 
     @field_validator("source_sql", mode="before")
     @classmethod
-    def _query_is_judged(cls, written: object, info: ValidationInfo) -> SqlFile | None:
+    def _query_is_read(cls, written: object, info: ValidationInfo) -> SqlFile | None:
         if written is None and info.data.get("trusted_sql"):
             raise ValueError("is required with `trusted_sql: true`: the file with the query")
         return None if written is None else sources.read_query(written, info)
+
+    @field_validator("derive")
+    @classmethod
+    def _unit_is_of_the_source(cls, derived: Derive, info: ValidationInfo) -> Derive:
+        if "privacy_unit" in info.data:
+            mistakes = unit_derived(derived, info.data["privacy_unit"].columns)
+            if mistakes:
+                raise MistakesError(mistakes)
+        return derived
 
     @field_validator("max_rows_per_unit")
     @classmethod
@@ -387,7 +399,7 @@ class DeclaredRelease(EngineField):
     def _mechanism_serves(self) -> Self:
         """The last check: whether the mechanism can serve these axes with this budget."""
         try:
-            mechanism = self.build_mechanism()
+            mechanism = self.built_mechanism
             if self.family is not None:
                 mechanism.check_family(self.family, self.sensitivity, self.mechanism_epsilon)
             else:
@@ -528,8 +540,10 @@ class DeclaredRelease(EngineField):
     @property
     def remarks(self) -> list[str]:
         """What to know about the name, the query, the settings and the bound of the spec, a sentence or two each."""
-        remarks = remarks_of_name(self.release) + sources.remarks(self.source_sql, self.trusted_sql, self.account)
-        remarks += self.registry.advised(self.build_mechanism(), self.settings)
+        remarks = remarks_of_name(self.release) + sources.remarks(
+            self.source_sql, self.trusted_sql, self.account, self.privacy_unit.columns
+        )
+        remarks += self.registry.advised(self.built_mechanism, self.settings)
         remarks += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
         remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.has_placeholders:
@@ -546,7 +560,8 @@ class DeclaredRelease(EngineField):
             return (
                 f"Rows are looked for in the files of their period alone: {lost}. Where files are by another day, as "
                 "that of a discharge or an entry, write `files_after: 1` (the file after those of the period is read, "
-                "too) or `files_before: 1`. `dphist look` tells an operator how many rows there are."
+                "too) or `files_before: 1`. `dphist look` tells an operator how many rows there are, and "
+                "`quality: {misfiled: true}` publishes about how many."
             )
         waits = "; those after a period must be complete before it is released (`release_delay_days`)"
         return (
@@ -584,7 +599,8 @@ class DeclaredRelease(EngineField):
         """The queries of a file: axis, first cell, the cell after the last, weight; empty where the spec names none."""
         return self.plain_settings.get(SETTING, ()) if self.mechanism == WORKLOAD else ()
 
-    def build_mechanism(self) -> NamedMechanism:
+    @cached_property
+    def built_mechanism(self) -> NamedMechanism:
         """The mechanism with its settings."""
         mechanism: NamedMechanism = self.registry.build(self.mechanism, self.plain_settings)
         return mechanism
@@ -593,7 +609,7 @@ class DeclaredRelease(EngineField):
         """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""
         special: dict[str, object] = {
             "epsilon": str(self.epsilon),
-            "settings": self.registry.settings_of(self.build_mechanism()),
+            "settings": self.registry.settings_of(self.built_mechanism),
             "axes": [axis.normalised() for axis in self.axes],
             "owners": list(self.owners),
             "deps": list(self.deps),
@@ -602,6 +618,8 @@ class DeclaredRelease(EngineField):
             "privacy_unit": str(self.privacy_unit),
             "quality": self.quality and self.quality.normalised(),
             "tables": self.tables and self.tables.normalised(),
+            "derive": [one.normalised() for one in self.derive],
+            "keep": [condition.normalised() for condition in self.keep],
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }
@@ -609,16 +627,24 @@ class DeclaredRelease(EngineField):
             special["privacy_unit"] = list(self.privacy_unit.columns)
         return {field: getattr(self, field) for field in type(self).model_fields} | special
 
-    def digested(self) -> dict[str, object]:
+    @cached_property
+    def digested(self) -> Mapping[str, object]:
         """The fields that are part of the digest, as JSON values."""
         facts = digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
         # What says the default aloud changes nothing.
         return {name: value for name, value in facts.items() if (name, value) != ("period_format", ISO)}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return sha256(self.digested())
+        return sha256(self.digested)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The spec with other fields; what was derived from it before is derived anew."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in vars(copy).keys() - type(self).model_fields:
+            del vars(copy)[name]
+        return copy
 
     def period_named(self, key: str) -> Period:
         """The period with that key; raises PeriodError for another day than the first of a period."""
@@ -635,6 +661,10 @@ class DeclaredRelease(EngineField):
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
         return self.expected(period, self.period_rule, self.files_before, self.files_after)
+
+    def looked_for(self, period: Period) -> Period:
+        """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
+        return sources.looked_for(resolved(self.source), period, self.period_rule, self.files_before, self.files_after)
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""
@@ -659,6 +689,8 @@ class CubeSpec(BaseModel):
     max_rows_per_unit: Annotated[int, Field(strict=True, ge=1, le=LARGEST_BOUND)]
     neighbours: Neighbours
     unit_normalise: Annotated[tuple[NormalForm, ...], listed()]
+    derive: Derive
+    keep: Keep
 
     _given: Domain | None = PrivateAttr(None)
 
@@ -691,6 +723,8 @@ class CubeSpec(BaseModel):
             if spec.grid.cells > MOST_CELLS:
                 problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
+            elif taken := unit_derived(spec.derive, spec.privacy_unit.columns):
+                mistakes = [(("derive", *at), problem) for at, problem in taken]
             elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]
             else:

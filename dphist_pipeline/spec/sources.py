@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -34,11 +34,11 @@ from pydantic import (
     field_validator,
 )
 
-from dphist_pipeline.csv_text import ENCODINGS, QUOTE_ALL, UTF_8, Encoding
 from dphist_pipeline.domain import CategoricalAxis, Domain
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.spec._row_functions import is_time_format
-from dphist_pipeline.spec._row_queries import RowQuery, read_row_query
+from dphist_pipeline.reading import ENCODINGS, OPTIONS, QUOTE_ALL, QUOTES, RFC, UTF_8, Encoding, Reading
+from dphist_pipeline.spec._declared_instead import Instead, declared_instead
+from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
@@ -195,6 +195,38 @@ def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, af
     return addresses
 
 
+def looked_for(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> Period:
+    """The stretch of time whose rows some period looks for in this period's own files; other rows there are in none.
+
+    It is of whole periods, and one for all own files together. A period that reads `after` files after its own finds
+    rows in files that are named later, and so on. `before`, `after`: as of `fillings`.
+    """
+    names, start, end = placeholders_of(address), period, period
+    if period.start is None or period.end is None:
+        return period
+    if "period" in names:
+        for _ in range(after):
+            start = rule.before(start)
+        for _ in range(before):
+            end = rule.following(end)
+    else:
+        first, last = _stretch(names, period.start.date(), rule)[0], period.end.date() - timedelta(days=1)
+        last = _stretch(names, last, rule)[1]
+        start, end = (rule.containing(day) for day in (_earlier(names, first, after), _later(names, last, before)))
+    return Period(period.key, start.start, end.end)
+
+
+def _stretch(names: frozenset[str], day: date, rule: PeriodRule) -> tuple[date, date]:
+    """The first and the last day of the stretch that the finest placeholder names, of the one with a day."""
+    if "day" in names:
+        return day, day
+    if "week" in names:
+        following = rule.next_week(day)
+        return following - timedelta(days=7), following - timedelta(days=1)
+    first = day.replace(day=1) if "month" in names else day.replace(month=1, day=1)
+    return first, (_next_month if "month" in names else _next_year)(first) - timedelta(days=1)
+
+
 def filled(address: str, parts: Mapping[str, str]) -> str:
     """The address with some of its placeholders replaced, by name."""
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
@@ -265,8 +297,6 @@ _PLAIN_NAMES = {
     **{"utf8": "utf-8", "cp1252": "windows-1252"},
     **{"latin1": "latin-1", "iso-8859-1": "latin-1"},
 }
-RFC = "rfc"
-QUOTES = {RFC: '"', "none": ""}  # by what specs write, as digests and decisions hold it
 _OF_QUOTES = "rfc (quotes where a field needs them), none (no quotes), or all (every field quoted)"
 _OF_ENCODINGS = f"of CSV files: {', '.join(ENCODINGS)}"
 AN_ISO_DATE = "2026-09-14"  # whose day and month cannot be taken for each other
@@ -321,9 +351,9 @@ class Source(str):
 
 
 class SqlFile(str):
-    """The file of a query as written, and the query that was read from it and judged."""
+    """The file of a query as written, and the query that was read from it."""
 
-    query: RowQuery
+    query: SignedQuery
 
 
 class PrivacyUnit(str):
@@ -458,6 +488,18 @@ def remarks_of_letters(source: str | None, encoding: Encoding, domain: Domain) -
     ]
 
 
+# Not %z and %Z: they give a time with an offset, which is another kind.
+_DIRECTIVE = re.compile(r"%(?:-[dmHIMSyj]|[YymdHIMSfpbBjaA%])")
+LONGEST_FORMAT = 200
+
+
+def is_time_format(text: str) -> bool:
+    """Whether `try_strptime` takes a text as a format of dates or times without an offset; %% is a percent sign."""
+    text = text.replace("%%", "")
+    plain, directives = _DIRECTIVE.subn("", text)
+    return directives > 0 and "%" not in plain and len(text) <= LONGEST_FORMAT
+
+
 def date_format(value: str) -> str:
     """How dates are written, such as "%d/%m/%Y", as `try_strptime` takes it."""
     if not is_time_format(value) or not any(year in value.replace("%%", "") for year in ("%Y", "%y", "%-y")):
@@ -520,11 +562,6 @@ def privacy_unit(value: object) -> PrivacyUnit:
     if len(unit) > LONGEST_TEXT:
         raise ValueError(f"has names of more than {LONGEST_TEXT} characters together; rename columns in `source_sql`")
     return unit
-
-
-def quote_in_words(quote: str) -> str:
-    """A way of quoting as specs write it, of the form that digests hold."""
-    return next((word for word, held in QUOTES.items() if held == quote), quote)
 
 
 TextFormat = Annotated[Text, AfterValidator(format_of_text)]
@@ -658,31 +695,62 @@ class RecordSource(BaseModel):
         """
         return absolute_pattern(as_glob(resolved(self.source)), self.base) if self.has_files else str(self.source)
 
+    @property
+    def reading(self) -> Reading:
+        """What would be read and how, as an operator allows it; the address as a spec or a command wrote it."""
+        kind = self.source_format
+        ways = {field.name: getattr(self, name) for name, field in OPTIONS.items()}
+        folder, unit = self._source_folder, self.privacy_unit.columns
+        return Reading(str(self.source), folder, kind, unit=unit, lines=kind == "csv", **ways)
+
+    @property
+    def _source_folder(self) -> str | None:
+        """The folder that an address of files lies in, links followed; None for servers and object stores."""
+        if not self.has_files:
+            return None
+        plain = Path(self.base, as_glob(self.source.resolved)).parent
+        # The base's own name may hold signs of a glob; only the address's count.
+        base = str(self.base)
+        folders = [each for each in (plain, *plain.parents) if not glob.has_magic(str(each).removeprefix(base))]
+        return os.path.realpath(folders[0])
+
 
 def read_query(value: object, info: ValidationInfo) -> SqlFile:
-    """The file of a query over the source, read and judged; relative names start from the project's folder."""
-    base, unit = (info.context or {}).get("base"), info.data.get("privacy_unit", EVERY_ROW)
+    """The file of a query over the source; relative names start from the project's folder."""
     file = SqlFile(text(value))
-    columns = () if unit == EVERY_ROW else unit.columns
-    file.query = read_row_query(Path(base or ".") / file, str(file), unit=columns)
+    file.query = read_query_file(Path((info.context or {}).get("base") or ".") / file, str(file))
     return file
 
 
-def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str) -> list[str]:
+def remarks(query_file: SqlFile | None, trusted_sql: bool, account: str, unit: Collection[str]) -> list[str]:
     """What to know about the query of a spec, a sentence or two each.
 
-    `trusted_sql`: whether the spec has the field of this name, which grants nothing.
+    Args:
+        trusted_sql: whether the spec has the field of this name, which grants nothing.
+        unit: the columns that name a privacy unit.
     """
     sentences = []
     if trusted_sql:
         sentences.append(
-            "`trusted_sql` grants nothing any more: a query is judged row by row, or allowed in the ledger. The field "
-            "stays part of the digest; remove it with the next revision."
+            "`trusted_sql` grants nothing any more: an operator signs each query in the ledger. The field stays part "
+            "of the digest; remove it with the next revision."
         )
-    if query_file is not None and query_file.query.needs_decision:
+    if query_file is not None:
         sentences.append(
-            f"{query_file}, {query_file.query.needs_decision}. So the query needs an operator's decision: "
-            f"`dphist ledger allow {account} --query {shlex.quote(query_file)} --reason TEXT`. Then the privacy "
-            "promise rests on the query, and audit and card say so."
+            f"The privacy promise rests on {query_file}, and audit and card say so. An operator signs its text: "
+            f"`dphist ledger allow {account} --query {shlex.quote(query_file)} --reason TEXT`."
         )
+        if (instead := declared_instead(query_file.query.text, unit)) is not None:
+            sentences.append(_in_its_place(query_file, instead))
     return sentences
+
+
+def _in_its_place(query_file: str, instead: Instead) -> str:
+    """A sentence on the declared columns that say the same as a query."""
+    if not instead.lines:
+        return f"{query_file} says nothing that the spec does not: leave `source_sql` out, and nobody signs anything."
+    names = ", ".join(f"`{new}` for `{old}`" for old, new in instead.renamed.items())
+    return (
+        f"Without `source_sql` and a signature, these lines say the same as {query_file}, for dates and times without "
+        f"an offset: `{instead.lines}`{f', with {names} in axes and `period_column`' if names else ''}."
+    )

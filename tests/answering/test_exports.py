@@ -12,23 +12,29 @@ from typing import Any
 
 import by_hand
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from by_hand import AGE
 from error_codes import coded
+from families_by_hand import publish_family
 from office import Office
+from test_best_tables import FAMILIES
 
-from dphist_pipeline.answering import _export_datapackage, exported_rows
-from dphist_pipeline.answering._axis_codes import code_list
-from dphist_pipeline.answering._export_sdmx import sdmx_lines
+from dphist_pipeline.answering import _views
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.answering.exported_rows import Exported
-from dphist_pipeline.answering.exports import Format, csv_lines, write_export
+from dphist_pipeline.answering.exports import columns as exported_columns
+from dphist_pipeline.answering.exports.codes import code_list
+from dphist_pipeline.answering.exports.formats import write_export
+from dphist_pipeline.answering.exports.rows import Exported
+from dphist_pipeline.answering.exports.sdmx import sdmx_lines
+from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.published_columns import ValueColumn
 from dphist_pipeline.publishing import parquet_tables
+from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import is_formula
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
@@ -59,15 +65,18 @@ def public(tmp_path: Path) -> Path:
     return tmp_path / "public"
 
 
-def exported(public: Path, to: Format, file: Path, **asked: Any) -> Path:
+def exported(public: Path, to: str, file: Path, **asked: Any) -> Path:
     write_export(Exported.read(public, "weekly", **asked), to, file)
+    return file
+
+
+def exported_as(of: Exported, to: str, file: Path) -> Path:
+    write_export(of, to, file)
     return file
 
 
 def expected(public: Path, column: str) -> list[Any]:
     """A column of the published tables of the latest revisions, in order."""
-    import pyarrow.parquet as pq
-
     folders = [
         public / "weekly" / f"period={WEEKS[0]}" / "revision=2",
         public / "weekly" / f"period={WEEKS[1]}" / "revision=1",
@@ -83,21 +92,35 @@ def expected(public: Path, column: str) -> list[Any]:
 def test_a_column_that_a_later_version_publishes_is_exported_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], first: str
 ) -> None:
-    column, values = ValueColumn("doubt", "double", "", "how much", ""), parquet_tables._values
+    column, values = ValueColumn("doubt", "double", "", "how much"), parquet_tables._values
     publish(tmp_path / "public", WEEKS[0])  # without it
     monkeypatch.setattr(
         parquet_tables, "_values", lambda *given: values(*given) | {"doubt": np.full(CELLS, 0.5)[given[2]]}
     )
     monkeypatch.setattr(parquet_tables, "KINDS_OF_VALUES", parquet_tables.KINDS_OF_VALUES | {"doubt": "double"})
     publish(tmp_path / "public", WEEKS[1], **limit)
-    for module in (exported_rows, _export_datapackage):
-        monkeypatch.setattr(module, "FURTHER", (column,))
+    monkeypatch.setitem(_views._COMMENTS, "doubt", column.in_views)
+    read = exported_columns._as_published("doubt")
+    further = exported_columns.Column(column.name, column.kind, column.in_views, read, is_hidden=True)
+    monkeypatch.setattr(exported_columns, "COLUMNS", (*exported_columns.COLUMNS, further))
     file = exported(tmp_path / "public", "csv", tmp_path / "weekly.csv")
     rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
     told = {period: {row["doubt"] for row in rows if row["period"] == period} for period in WEEKS}
     assert told == {WEEKS[0]: {""}, WEEKS[1]: {first}}, "what would tell a hidden figure stays empty, too"
     described = json.loads(file.with_name("weekly.datapackage.json").read_bytes())["resources"][0]["schema"]["fields"]
-    assert {"doubt": "number"}.items() <= {field["name"]: field["type"] for field in described}.items()
+    assert {field["name"]: field["type"] for field in described}["doubt"] == ("string" if limit else "number")
+    for to, says in (("px", '"Doubt"'), ("sdmx-csv", ",DOUBT")):
+        assert says in exported(tmp_path / "public", to, tmp_path / f"x.{to}").read_text(encoding="utf-8")
+    assert 'id="DOUBT"' in (tmp_path / "x.xml").read_text(encoding="utf-8")
+    parquet = pq.read_table(exported(tmp_path / "public", "parquet", tmp_path / "x.parquet"))
+    assert set(parquet["doubt"].to_pylist()) == {None, 0.5}
+    DerivedFiles(tmp_path / "public").write_current_files(scratch := tmp_path)
+    write_latest_cells(tmp_path / "public", scratch)
+    assert (tmp_path / "public/weekly/latest/cells.csv").read_text(encoding="utf-8") == file.read_text(encoding="utf-8")
+    described = json.loads(exported(tmp_path / "public", "croissant", tmp_path / "x.json").read_bytes())
+    assert "weekly/doubt" in [field["name"] for field in described["recordSet"][0]["field"]]
+    sheet = pytest.importorskip("openpyxl").load_workbook(tmp_path / "public/weekly/latest/cells.xlsx")["data"]
+    assert [cell.value for cell in next(sheet.iter_rows())] == parquet.column_names
 
 
 @pytest.mark.slow
@@ -197,7 +220,7 @@ def test_a_workbook_has_typed_cells_and_notes_and_no_formula(public: Path, tmp_p
 def test_the_same_release_gives_the_same_files(public: Path, tmp_path: Path) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
     for to in ("csv", "xlsx", "sdmx-csv"):
-        files = [exported(public, to, tmp_path / f"{number}.{to}").read_bytes() for number in (1, 2)]  # type: ignore[arg-type]
+        files = [exported(public, to, tmp_path / f"{number}.{to}").read_bytes() for number in (1, 2)]
         assert files[0] == files[1]
 
 
@@ -235,11 +258,13 @@ def test_codes_that_labels_do_not_give_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_text_files_have_the_decimals_of_the_noise_or_those_asked_for(public: Path, tmp_path: Path) -> None:
     exact = Exported.read(public, "weekly", decimals=15)
-    full, usual = (list(csv_lines(replace(exact, decimals=decimals))) for decimals in (15, None))
+    full, usual = (
+        list(csv.DictReader(exported(public, "csv", tmp_path / f"{of}.csv", decimals=of).read_text().splitlines()))
+        for of in (15, None)
+    )
     for name in ("estimate", "ci_lower"):
-        place = full[0].index(name)
-        assert [float(row[place]) for row in full[1:]] == expected(public, name)
-        assert [row[place] for row in usual[1:]] == [f"{value:.0f}" for value in expected(public, name)]
+        assert [float(row[name]) for row in full] == expected(public, name)
+        assert [row[name] for row in usual] == [f"{value:.0f}" for value in expected(public, name)]
     sent = list(sdmx_lines(replace(exact, decimals=2)))
     assert all(len(str(line[sent[0].index("OBS_VALUE")]).partition(".")[2]) == 2 for line in sent[1:])
 
@@ -329,7 +354,7 @@ def test_a_workbook_holds_no_more_rows_than_a_sheet(
     public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("xlsxwriter", reason="xlsxwriter is not installed")
-    monkeypatch.setattr("dphist_pipeline.answering._export_xlsx.MOST_ROWS", 2 * CELLS)
+    monkeypatch.setattr("dphist_pipeline.answering.exports.xlsx.MOST_ROWS", 2 * CELLS)
     with pytest.raises(
         Refused, check=coded("cannot_export"), match="180 rows are more than a sheet holds; choose a period"
     ):
@@ -356,3 +381,39 @@ def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
     assert office.run("export", "wards", "--to", "pdf").code == 2
     done = office.run("export", "wards", "--to", "sdmx-csv", "--output", "x.csv", "--revision", "1")
     assert done.code == 0 and "DPHIST:wards(1.0)" in (office.folder / "x.csv").read_text()
+
+
+@pytest.mark.slow
+def test_whole_numbers_are_those_of_the_macro_and_first_in_tables_of_a_family(public: Path, tmp_path: Path) -> None:
+    one = Exported.read(public, "weekly")
+    for publication, table in zip(one.publications, one.tables(), strict=True):
+        assert table["whole_count"].to_pylist() == publication.whole()["whole_count"].to_pylist()
+    assert [*one.columns].index("whole_count") > [*one.columns].index("ci_upper")
+    publish_family(tmp_path / "families", *FAMILIES["levels"])
+    table_name = next(iter(FAMILIES["levels"][1]))
+    name = f"family_{table_name}" if isinstance(table_name, str) else f"family_{'_'.join(table_name)}"
+    family = Exported.read(tmp_path / "families", name)
+    assert [*family.columns].index("whole_count") == [*family.columns].index("estimate") - 1
+    header = exported_as(family, "csv", tmp_path / "x.csv").read_text(encoding="utf-8").partition("\n")[0].split(",")
+    assert header == [*family.columns]
+
+
+@pytest.mark.parametrize("limit", [10, None])
+@pytest.mark.parametrize("values", [(-8.0, 9.0, 11.0, 57.0), (9.9, 9.9, 9.9, 57.0)])
+def test_a_whole_number_below_the_least_figure_or_beside_a_hidden_one_is_not_told(
+    tmp_path: Path, limit: int | None, values: tuple[float, ...]
+) -> None:
+    wards = {"column": "ward", "values": ["a", "b", "c", "d"]}
+    made = by_hand.estimate([wards], np.array(values), off=0)
+    by_hand.publish(tmp_path, made, [wards], period="all", **({"show_below": limit} if limit else {}))
+    one = Exported.read(tmp_path, "weekly")
+    (table,) = one.tables()
+    counts = table["whole_count"].to_pylist()
+    assert values[0] < 0 or counts[0] == 10, "a hidden figure beside a whole number that is not below the limit"
+    file = exported_as(one, "csv", tmp_path / "x.csv")
+    found = [row["whole_count"] for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
+    below = limit or -100
+    assert found == [
+        "below 10" if count < below else "" if value < below else str(count)
+        for count, value in zip(counts, values, strict=True)
+    ]

@@ -21,14 +21,15 @@ from error_codes import coded
 from requiring import missing
 
 from dphist_pipeline.about_publisher import About, faults
-from dphist_pipeline.answering import _export_px
-from dphist_pipeline.answering._axis_codes import codes_of
-from dphist_pipeline.answering.exported_rows import COLUMNS, Exported, facts_of
-from dphist_pipeline.answering.exports import ENDINGS, Format, write_export
+from dphist_pipeline.answering.exports import px as px_files
+from dphist_pipeline.answering.exports.codes import codes_of
+from dphist_pipeline.answering.exports.columns import COLUMNS
+from dphist_pipeline.answering.exports.formats import OWN, write_export
+from dphist_pipeline.answering.exports.rows import Exported, facts_of
+from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.domain import CategoricalAxis
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.published_columns import VALUE_COLUMNS
-from dphist_pipeline.publishing._latest_cells import write_latest_cells
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
@@ -94,8 +95,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every text format of a release, with the public folder."""
     folder = tmp_path_factory.mktemp("office")
     found = {"public": opened(folder)}
-    for to in (to for to in ENDINGS if to != "xlsx"):
-        found[to] = folder / f"weekly{ENDINGS[to]}"
+    for to in (to for to in OWN if to != "xlsx"):
+        found[to] = folder / f"weekly{OWN[to].ending}"
         write_export(Exported.read(found["public"], "weekly", decimals=15 if to != "px" else 6), to, found[to])
     return found
 
@@ -111,12 +112,19 @@ def expected(public: Path, column: str) -> list[Any]:
 def test_px_holds_each_figure_with_its_interval_and_a_strict_reader_takes_it(files: dict[str, Path]) -> None:
     px = px_reader.read(files["px"].read_text(encoding="utf-8"))
     assert px.keywords["STUB",] == ["period", "age", "class"]
-    assert px.keywords["CODES", "content"] == ["estimate", "unbiased", "standard_error", "ci_lower", "ci_upper"]
+    assert px.keywords["CODES", "content"] == [
+        "estimate",
+        "unbiased",
+        "standard_error",
+        "ci_lower",
+        "ci_upper",
+        "whole_count",
+    ]
     assert px.keywords["CODES", "period"] == list(WEEKS[:2])
     assert px.keywords["TIMEVAL", "period"] == ["202610", "202611"] and px.keywords["AGGREGALLOWED",] == ["NO"]
     contents = px.keywords["VALUES", "content"]
     for column, label in zip(
-        ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"), np.delete(contents, 2), strict=True
+        ("estimate", "unbiased_estimate", "ci_lower", "ci_upper"), np.delete(contents, [2, 5]), strict=True
     ):
         told = [cell for key, cell in px.cells.items() if key[-1] == label]
         assert told == 2 * expected(files["public"], column)
@@ -136,7 +144,7 @@ def test_a_px_text_never_ends_its_quotes_and_labels_stay_apart() -> None:
     named = ('a"b', "a'b", "x\ny", "x y", "病" * 300, f"{'病' * 300}!")
     axis = CategoricalAxis("odd", "odd", named, other=True)
     codes = [(code.code, code.label) for code in codes_of(axis)]
-    labels = [label for _, label in _export_px._apart(codes)]
+    labels = [label for _, label in px_files._apart(codes)]
     assert len(set(labels)) == 7 and all(len(label) <= 256 and not set(label) & set('"\n') for label in labels)
     assert labels[:4] == ["a'b", "a'b (C1)", "x y", "x y (C3)"]
 
@@ -154,7 +162,7 @@ def test_a_px_text_never_ends_its_quotes_and_labels_stay_apart() -> None:
     ],
 )
 def test_periods_of_the_calendar_are_times_of_px(start: str, end: str, told: tuple[str, str] | None) -> None:
-    made = _export_px._time_list([{"period_start": f"{start}T00:00:00", "period_end": f"{end}T00:00:00"}])
+    made = px_files._time_list([{"period_start": f"{start}T00:00:00", "period_end": f"{end}T00:00:00"}])
     assert made == (told and (told[0], [told[1]]))
 
 
@@ -163,14 +171,15 @@ def test_cells_without_an_interval_are_dots_with_words(tmp_path: Path) -> None:
     by_hand.publish(tmp_path, by_hand.estimate([WARD], scale=None), [WARD], period="all", title="Beds")
     write_export(Exported.read(tmp_path, "weekly"), "px", tmp_path / "x.px")
     px = px_reader.read((tmp_path / "x.px").read_text(encoding="utf-8"))
-    assert {cell for key, cell in px.cells.items() if key[-1] != "Estimate"} == {".."}
+    counts = ("Estimate", "Whole number")
+    assert {cell for key, cell in px.cells.items() if key[-1] not in counts} == {".."}
     assert px.keywords["DATASYMBOL2",] == ["not available or not shown"] and px.keywords["STUB",] == ["ward"]
-    assert all(isinstance(cell, float) for key, cell in px.cells.items() if key[-1] == "Estimate")
+    assert all(isinstance(cell, float) for key, cell in px.cells.items() if key[-1] in counts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["px", "sdmx-csv"])
-def test_periods_with_other_bins_are_refused_where_one_list_of_codes_would_lie(tmp_path: Path, to: Format) -> None:
+def test_periods_with_other_bins_are_refused_where_one_list_of_codes_would_lie(tmp_path: Path, to: str) -> None:
     for week, edges in zip(WEEKS[:2], ([0, 10, 20], [0, 5, 20]), strict=True):
         axes = [{"column": "x", "edges": edges}, {"column": "w", "values": ["病" if week == WEEKS[0] else "院"]}]
         by_hand.publish(tmp_path / "p", by_hand.estimate(axes), axes, period=week)
@@ -209,7 +218,7 @@ def test_the_structure_has_each_column_with_the_one_meaning_that_it_has_everywhe
     header = next(csv.reader(files["sdmx-csv"].read_text(encoding="utf-8").splitlines()))
     assert set(header[3:]) == set(concepts)
     known = {column.name: column.in_views for column in VALUE_COLUMNS}
-    assert concepts["OBS_VALUE"] == known["estimate"] == COLUMNS["estimate"]
+    assert concepts["OBS_VALUE"] == known["estimate"] == {column.name: column.meaning for column in COLUMNS}["estimate"]
     assert concepts["CI_LOWER"] == known["ci_lower"] and concepts["UNBIASED"] == known["unbiased_estimate"]
     codes = {one.get("id") for one in root.iter(f"{place}structure}}Code")}
     rows = list(csv.DictReader(files["sdmx-csv"].read_text(encoding="utf-8").splitlines()))
@@ -221,7 +230,7 @@ def test_px_and_sdmx_name_the_language_of_their_texts_and_codes_have_none(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
     public = opened(tmp_path, {**ABOUT, "language": "fr"}, language="de")
-    formats: tuple[tuple[Format, int], ...] = (("px", 6), ("sdmx-csv", 15))
+    formats = (("px", 6), ("sdmx-csv", 15))
     for to, decimals in formats:
         write_export(Exported.read(public, "weekly", decimals=decimals), to, tmp_path / f"weekly.{to}")
     px, english = (px_reader.read(path.read_text(encoding="utf-8")) for path in (tmp_path / "weekly.px", files["px"]))
@@ -473,7 +482,7 @@ def test_a_record_tells_files_days_terms_and_no_number_of_people(files: dict[str
     ],
 )
 def test_a_record_without_what_its_profile_needs_is_refused(
-    tmp_path: Path, about: object, to: Format, problem: str
+    tmp_path: Path, about: object, to: str, problem: str
 ) -> None:
     public = opened(tmp_path, about, WEEKS[:1])
     with pytest.raises(Refused, check=coded("cannot_export"), match=problem):
@@ -486,7 +495,7 @@ def test_a_record_describes_whole_releases_and_what_is_there(tmp_path: Path) -> 
     with pytest.raises(Refused, match="leave out --period"):
         write_export(Exported.read(public, "weekly", period=WEEKS[0]), "dcat-ap", tmp_path / "x.jsonld")
     (public / "weekly" / "latest" / "cells.parquet").unlink()
-    with pytest.raises(Refused, match=r"cells.parquet, which is not there yet; the next publication writes it"):
+    with pytest.raises(Refused, match=r"latest, which are not there yet; the next publication writes them"):
         write_export(Exported.read(public, "weekly"), "dcat-ap", tmp_path / "x.jsonld")
 
 
@@ -516,7 +525,7 @@ def test_noise_of_contributors_and_of_all_records_is_told_as_what_it_is(
     write_latest_cells(public, tmp_path / "scratch")
     exported, facts = Exported.read(public, "weekly"), dict(facts_of(Exported.read(public, "weekly")))
     for to in ("dcat-ap", "px"):
-        write_export(exported, to, tmp_path / f"x.{to}")  # type: ignore[arg-type]
+        write_export(exported, to, tmp_path / f"x.{to}")
     dataset = json.loads((tmp_path / "x.dcat-ap").read_bytes())["dcat:dataset"]
     told = dataset["dct:provenance"]["rdfs:label"]
     assert ("before publication" in told, "Each contributor added noise before anything was sent" in told) == (
@@ -565,5 +574,5 @@ def test_the_same_release_gives_the_same_bytes(files: dict[str, Path], tmp_path:
     for to in ("px", "sdmx-csv", "dcat-ap", "healthdcat-ap"):
         file = tmp_path / files[to].name
         exported = Exported.read(files["public"], "weekly", decimals=15 if to != "px" else 6)
-        for written in write_export(exported, to, file):  # type: ignore[arg-type]
+        for written in write_export(exported, to, file):
             assert written.read_bytes() == files[to].with_name(written.name).read_bytes()

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from attacked_accounts import CLINIC, HEALTH, MONTHLY, PAIRS, ROWS
 from spec_changes import CHANGES, LISTS
-from spec_parts import PERIOD, Attack, Choice, any_axis, plain_fields, with_period, with_query
+from spec_parts import PERIOD, Attack, Choice, any_axis, plain_fields, with_declared, with_period, with_query
 
-HOW_OFTEN = {"query": 0.3, "period": 0.25, "quality": 0.15, "tables": 0.12, "workload": 0.04, "loop": 0.05}
+HOW_OFTEN = {
+    "query": 0.3,
+    "declared": 0.25,
+    "period": 0.25,
+    "quality": 0.15,
+    "tables": 0.12,
+    "workload": 0.04,
+    "loop": 0.05,
+}
 
 
 def attack(choice: Choice, number: int) -> Attack:
@@ -26,6 +34,8 @@ def attack(choice: Choice, number: int) -> Attack:
         with_query(choice, made, judged=choice.random() < 0.5)
     if "period" in wanted and allowed is not MONTHLY:
         with_period(choice, made)
+    if "declared" in wanted:
+        with_declared(choice, made)
     for name, change in {"tables": _with_tables, "workload": _with_workload, "quality": _with_quality}.items():
         if name in wanted:
             change(choice, made)

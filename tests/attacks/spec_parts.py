@@ -152,6 +152,41 @@ def any_axis(choice: Choice, column: str) -> dict[str, Any]:
     return made
 
 
+def with_declared(choice: Choice, made: Attack) -> None:
+    """Derived columns, some named as those of the unit or of the source; and conditions on rows."""
+    unit = made.units[0]
+    taken = choice.random() < 0.25
+    name = choice.choice([unit.lower(), unit.upper(), "age", "ward", "visit", "rowid"]) if taken else "made"
+    inputs = ["age", "ward", "day", "visit", unit, "made", "secret"]
+    forms: list[dict[str, Any]] = [
+        {"years_between": choice.sample(inputs, 2)},
+        {"days_between": ["day", choice.choice(inputs)]},
+        {"part": choice.choice(["year", "weekday", "hour"]), "of": choice.choice(["day", "day", *inputs])},
+        {"first_letters": choice.choice([1, 3, 100]), "of": choice.choice(["ward", unit, *inputs])},
+        {"first_of": [{"column": choice.choice(inputs), "format": "%Y"}, {"column": "day"}]},
+    ]
+    made.spec["derive"] = [{"column": name, **choice.choice(forms)}]
+    conditions: list[dict[str, Any]] = [
+        *({"column": "age", "from": 0, "to": 73.8}, {"column": name, "from": 1}, {"column": "ward", "is": ["surgery"]}),
+        *(
+            {"column": unit, "is": ["guessed"]},
+            {"column": "day", "from": "2026-10-05"},
+            {"column": name, "is": ["gue"]},
+        ),
+    ]
+    if choice.random() < 0.5:
+        made.spec["keep"] = [choice.choice(conditions)]
+    if choice.random() < 0.7:
+        axes: list[dict[str, Any]] = [
+            {"edges": [-1e14, 0, 1, 12, 60, 1e14]},
+            {"values": ["gue", "sur", "s", "1"], "other": True},
+            {"calendar": "year", "start": "2020-01-01", "stop": "2028-01-01"},
+        ]
+        made.spec["axes"] = [{"column": name, "name": "made", **choice.choice(axes)}]
+    if choice.random() < 0.1:
+        made.spec["privacy_unit"] = choice.choice([name, [unit, name]])
+
+
 def with_period(choice: Choice, made: Attack) -> None:
     made.spec |= {"period": choice.choice(["month", "month", "week", "quarter", "year"]), "period_column": "day"}
     named = {

@@ -17,11 +17,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from error_codes import ledger_refuses
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Account, Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _engines as engines
 from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.releasing.spec_check import load_spec
@@ -32,7 +33,7 @@ from tests.office import Office
 pytestmark = pytest.mark.draws_alike
 
 HEALTH = Account("health", "patient_id", "add_remove", Fraction(26), None, "store-1")
-SECRET = SourceReading("secret/*.parquet", "/office/secret", "parquet", unit=("patient_id",))
+SECRET = Reading("secret/*.parquet", "/office/secret", "parquet", unit=("patient_id",))
 ANN, BEN, CAROL = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "carol"))
 
 
@@ -145,7 +146,7 @@ def test_records_that_the_environment_names_are_declared_a_code_list(
 ) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "adm.csv").write_text("patient\n")
-    reading = SourceReading("data/{{ env.DPHIST_TEST }}.csv", str(tmp_path / "data"), "csv")
+    reading = Reading("data/{{ env.DPHIST_TEST }}.csv", str(tmp_path / "data"), "csv")
     monkeypatch.setenv("DPHIST_TEST", "adm")
     assert files_of(reading) == [str(tmp_path / "data" / "adm.csv")]
     monkeypatch.setenv("DPHIST_TEST", "none")

@@ -10,22 +10,22 @@ from attacked import spec
 
 from dphist_pipeline.spec._query_parsing import opened_parser
 from dphist_pipeline.spec._query_reach import ALLOWED, TABLE_FUNCTIONS
-from dphist_pipeline.spec._row_queries import RowQuery, judged_query, read_row_query
+from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
 CANARY = "c4n4ry"
 
 
-def read(folder: Path, sql: str | bytes, *unit: str, name: str = "people.sql") -> RowQuery:
+def read(folder: Path, sql: str | bytes, name: str = "people.sql") -> SignedQuery:
     file = folder / name
     file.write_bytes(sql if isinstance(sql, bytes) else sql.encode())
-    return read_row_query(file, name, unit)
+    return read_query_file(file, name)
 
 
-def refused(folder: Path, sql: str | bytes, *unit: str, name: str = "people.sql") -> str:
+def refused(folder: Path, sql: str | bytes, name: str = "people.sql") -> str:
     with pytest.raises(ValueError) as caught:
-        read(folder, sql, *unit, name=name)
+        read(folder, sql, name=name)
     return str(caught.value)
 
 
@@ -227,55 +227,6 @@ def test_every_function_of_the_list_exists_and_gives_the_same_for_the_same_argum
     assert ALLOWED & changing == set() and ALLOWED - known == set() and TABLE_FUNCTIONS <= ALLOWED
 
 
-CHANGES_THE_UNIT = [
-    "SELECT visit AS patient, ward FROM source",
-    "SELECT ward, visit AS Patient FROM source",
-    "SELECT *, visit AS patient FROM source",
-    "SELECT * EXCLUDE (patient), visit AS patient FROM source",
-    "SELECT * EXCLUDE (PATIENT), visit AS patient FROM source",
-    "SELECT *, patient FROM source",
-    "SELECT patient AS person, visit AS patient FROM source",
-    "SELECT TRY_CAST(patient AS VARCHAR) AS patient FROM source",
-    "SELECT lower(TRY_CAST(patient AS VARCHAR)) AS patient FROM source",
-    "SELECT TRY_CAST(patient AS VARCHAR) || TRY_CAST(visit AS VARCHAR) AS patient FROM source",
-    "SELECT 1 AS patient FROM source",
-    "SELECT Patient FROM source",
-    "SELECT visit AS other, other AS patient FROM source",
-    "SELECT * EXCLUDE (patient) FROM source",
-    "SELECT ward FROM source",
-    "SELECT coalesce(patient) AS patient FROM source",
-    "SELECT CASE WHEN true THEN patient END AS patient FROM source",
-]
-
-
-@pytest.mark.parametrize("sql", CHANGES_THE_UNIT)
-def test_no_query_makes_every_visit_a_person_of_its_own(tmp_path: Path, sql: str):
-    query = read(tmp_path, sql, "patient")
-    assert query.trusted and query.needs_decision
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT patient, visit AS person FROM source",
-        "SELECT source.patient, TRY_CAST(age AS DOUBLE) AS age FROM source",
-        "SELECT * FROM source",
-        "SELECT * EXCLUDE (visit), TRY_CAST(age AS DOUBLE) + 1 AS next FROM source",
-        "SELECT * EXCLUDE (patient), patient FROM source",
-        "SELECT ward, patient AS patient FROM source WHERE TRY_CAST(age AS DOUBLE) > 3",
-    ],
-)
-def test_a_query_that_passes_the_unit_through_needs_no_decision(tmp_path: Path, sql: str):
-    assert not read(tmp_path, sql, "patient").needs_decision
-
-
-def test_each_of_several_columns_of_a_unit_is_passed_through():
-    assert not judged_query("SELECT a, b FROM source", "", ("a", "b")).needs_decision
-    assert "'b' names a privacy unit" in judged_query("SELECT a, c AS b FROM source", "", ("a", "b")).needs_decision
-    swapped = judged_query("SELECT a AS b,\nb AS a FROM source", "", ("a", "b"))
-    assert swapped.needs_decision.startswith("line 2: the column 'a'")
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -302,22 +253,18 @@ def test_a_file_that_reads_as_a_query_is_one_only_if_it_is_called_so(tmp_path: P
     (tmp_path / "people.sql").symlink_to(records)
     for name in ("records.csv", "people.sql", "../" + tmp_path.name + "/records.csv"):
         with pytest.raises(ValueError) as caught:
-            read_row_query(tmp_path / name, name)
+            read_query_file(tmp_path / name, name)
         assert "must end in .sql, links followed" in str(caught.value) and CANARY not in str(caught.value)
 
 
 @pytest.mark.parametrize("trusted_sql", [True, False])
 def test_trusted_sql_grants_nothing(tmp_path: Path, trusted_sql: bool):
-    (tmp_path / "q.sql").write_text("SELECT person,\nsum(age) OVER () AS age FROM source")
-    made = spec(tmp_path, source_sql="q.sql", trusted_sql=trusted_sql)
-    query = made.source_sql.query
-    assert query.needs_decision == "line 2: a window function reads other rows" and query.trusted
-    said = [remark for remark in made.remarks if remark != UNSEEN_CUT]
-    assert len(said) == 1 + trusted_sql
-    assert "dphist ledger allow health --query q.sql --reason TEXT" in said[-1]
-    (tmp_path / "q.sql").write_text("SELECT person, TRY_CAST(age AS DOUBLE) AS age FROM source")
-    made = spec(tmp_path, source_sql="q.sql", trusted_sql=trusted_sql)
-    assert not made.source_sql.query.trusted and len(made.remarks) == 1 + trusted_sql
+    for text in ("SELECT person,\nsum(age) OVER () AS age FROM source", "SELECT * FROM source"):
+        (tmp_path / "q.sql").write_text(text)
+        made = spec(tmp_path, source_sql="q.sql", trusted_sql=trusted_sql)
+        said = [remark for remark in made.remarks if remark != UNSEEN_CUT]
+        assert len(said) == 1 + trusted_sql
+        assert "dphist ledger allow health --query q.sql --reason TEXT" in said[-1]
     (tmp_path / "q.sql").write_text("SELECT uuid() AS person, age FROM source, range(1000)")
     with pytest.raises(SpecError, match=r"uuid\(\) gives something else every time"):
         spec(tmp_path, source_sql="q.sql", trusted_sql=trusted_sql)

@@ -26,12 +26,12 @@ from dphist_pipeline.confidential import _table_counts as table_counts
 from dphist_pipeline.confidential import cube, doors, row_tables
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.publishing import release_files
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _plans as plans
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.run import Run
-from dphist_pipeline.spec import _code_lists, _query_files, _row_queries, model, sources
+from dphist_pipeline.spec import _code_lists, _query_files, model, sources
 from dphist_pipeline.spec.mistakes import MistakesError
 from dphist_pipeline.spec.sources import CodeListFolders
 from examples import mostly_soaked
@@ -236,11 +236,6 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         12,
         lambda: patch.object(model, "ADDRESSES", tuple(ReleaseSpec.model_fields)),
     ),
-    "a query that makes its own units": (
-        "one unit moves counts",
-        103,
-        lambda: patch.object(_row_queries, "_check_unit", lambda items, unit: None),
-    ),
     "queries that need no decision": (
         "one unit moves counts",
         103,
@@ -249,7 +244,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "sources that need no decision": (
         "for account",
         23,
-        lambda: patch.object(SourceReading, "differences", lambda asked, allowed: []),
+        lambda: patch.object(Reading, "differences", lambda asked, allowed: []),
     ),
     "no bounding": ("one unit moves counts", 9, lambda: patch.object(cube, "count_bounded", any_row_count)),
     "half of epsilon charged": (

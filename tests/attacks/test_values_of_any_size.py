@@ -210,13 +210,13 @@ def test_thousands_of_the_longest_lines_fit_the_memory(tmp_path: Path, options: 
         assert sum(cube(file, **{"max_rows_per_unit": 10_000, **options})) == 5000
 
 
-def test_a_query_sees_null_for_a_text_above_a_mebibyte_and_keeps_long_units(tmp_path: Path) -> None:
+def test_a_query_sees_null_for_a_text_above_a_mebibyte(tmp_path: Path) -> None:
     made = "coalesce(replace(TRY_CAST(ward AS VARCHAR), 'x', 'y'), 'surgery')"
     (tmp_path / "rows.sql").write_text(f"SELECT person, age, day, {made} AS ward FROM source")
     query = {"source_sql": "rows.sql"}
-    for column, size, cell in [("ward", 2 * MB, 3), ("ward", KB, 5), ("person", 2 * MB, 3)]:
+    for column, size, cell in [("ward", 2 * MB, 3), ("ward", KB, 5), ("person", 2 * MB, None)]:
         counts = cube(parquet(tmp_path / "long.parquet", column, size), **query)
-        assert counts == [3 * (number == cell) for number in range(15)]
+        assert counts == [3 * (number == cell) for number in range(15)]  # without a name a row is nobody's
 
 
 @pytest.mark.slow

@@ -32,8 +32,29 @@ READING = (
             Mutation('"SET lock_configuration = true"', '"SELECT 1"', "a query changes the settings"),
             Mutation("if unit and plan.rows_seen is None", "if False", "rows of no cell are staged"),
             Mutation("and kind != decided:", "and False:", "a unit of another kind than was decided on"),
-            Mutation("path.resolve().is_relative_to(source.folder)", "True", "a link leads out of the folder"),
+            Mutation("path.resolve().is_relative_to(folder)", "True", "a link leads out of the folder"),
         ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/_declared_columns.py",
+        ("unit/test_declared_columns.py",),
+        (
+            Mutation(
+                "taken = {name.lower() for name in names}", "taken = {*names}", "a unit is shadowed in other letters"
+            ),
+            Mutation("    refuse_shadowing(derived, source.types)\n", "", "a column of a later file is shadowed"),
+            Mutation(
+                "for column in source.unit if source.is_csv and derived else ():",
+                "for column in ():",
+                "derived names are compared with a line that may be a record",
+            ),
+            Mutation("{ends['from']} <= {value}", "{ends['from']} < {value}", "`from` is left out"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/spec/declared_columns.py",
+        ("unit/test_declared_columns.py",),
+        (Mutation("if one.column in taken", "if False", "a derived column is the unit"),),
     ),
     Part(
         "dphist_pipeline/declared_numbers.py",
@@ -58,7 +79,7 @@ READING = (
         ),
         (
             Mutation("        **NOTHING_INSTALLED,\n", "", "the engine installs what a query names"),
-            Mutation("if names_unit and near:", "if near:", "a record in place of a header is probed for words"),
+            Mutation("if near and self.names_unit:", "if near:", "a record in place of a header is probed for words"),
             Mutation("if column in self.lacking:", "if False:", "a column that a file lacks is counted as null"),
         ),
     ),

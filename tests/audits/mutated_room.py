@@ -191,7 +191,7 @@ ROOM = (
     ),
     Part(
         "dphist_pipeline/confidential/row_questions.py",
-        ("unit/test_row_questions.py",),
+        ("unit/test_row_questions.py", "unit/test_misfiled_rows.py"),
         (
             Mutation("return 2 if self.substitute else 1", "return 1", "half the noise under substitution"),
             Mutation("        return limits.seen - limits.kept\n", "        return 1\n", "noise for one row cut"),
@@ -201,15 +201,24 @@ ROOM = (
                 "        return limits.parts * limits.seen\n", "        return limits.parts\n", "a unit has one row"
             ),
             Mutation("not 1 <= self.kept <= self.seen", "not 1 <= self.kept", "a sensitivity below 0"),
+            Mutation("        return limits.seen\n", "        return 1\n", "noise for one misfiled row"),
         ),
     ),
     Part(
         "dphist_pipeline/confidential/row_tables.py",
-        ("unit/test_row_questions.py", "unit/test_row_marks.py", "attacks/test_exact_files_that_stay.py"),
+        (
+            *("unit/test_row_questions.py", "unit/test_row_marks.py", "unit/test_misfiled_rows.py"),
+            "attacks/test_exact_files_that_stay.py",
+        ),
         (
             Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
             Mutation("staged, marks, seen, key", "staged, marks, seen + 1, key", "failures of T + 1 rows"),
             Mutation("plan.domain.cells, seen, key)", "plan.domain.cells, seen + 1, key)", "and cut"),
+            Mutation(
+                "_rows_by_unit(rows, seen).select(",
+                'rows.group_by("unit").agg(rows=pl.len()).select(',
+                "a unit has any number of misfiled rows",
+            ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
             Mutation(

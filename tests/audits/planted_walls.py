@@ -30,15 +30,15 @@ from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._source_files import find_files
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.ledger.decisions import SourceReading
 from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _engines as engines
 from dphist_pipeline.releasing import sanitizing
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec import _row_queries, model, sources
+from dphist_pipeline.spec import model, sources
 
 Planted = Callable[[], AbstractContextManager[Any]]
 SECRET = "s3cret-of-the-service"
@@ -127,11 +127,6 @@ def publishes_records_as_codes(office: Office) -> bool:
     office.write_records({"patient": ["ann"], "age": [3.5], "ward": ["surgery"]})
     released(office, axes=[axis])
     return any(b"3.5" in path.read_bytes() for path in (office.store / "public").rglob("audit.json"))
-
-
-def makes_every_ward_a_patient(office: Office) -> bool:
-    (office.folder / "units.sql").write_text("SELECT ward AS patient, age, ward FROM source")
-    return released(office, source_sql="units.sql")
 
 
 def edits_an_allowed_query(office: Office) -> bool:
@@ -253,7 +248,7 @@ def any_query(permissions: Permissions, request: Any) -> Any:
     return next(decision for decision in permissions.of(request.account) if decision.query is not None)
 
 
-def same_whatever(reading: SourceReading, allowed: SourceReading) -> list[tuple[str, str, str]]:
+def same_whatever(reading: Reading, allowed: Reading) -> list[tuple[str, str, str]]:
     return []
 
 
@@ -274,7 +269,7 @@ def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) 
     return entry.kind != "keyed" and bool(whole(permissions, entry))
 
 
-def of_one_account(permissions: Permissions, reading: SourceReading, waiting: bool = False) -> set[str]:
+def of_one_account(permissions: Permissions, reading: Reading, waiting: bool = False) -> set[str]:
     return set()
 
 
@@ -283,7 +278,7 @@ BY_OTHERS, EXACT = "attacks/test_decisions_by_others.py", "attacks/test_exact_fi
 WALLS = [
     Wall(
         "a reading that differs in csv_quote is taken as allowed",
-        lambda: patch.object(SourceReading, "differences", same_whatever),
+        lambda: patch.object(Reading, "differences", same_whatever),
         reads_with_another_quote,
         f"{SOURCES}::test_records_that_are_read_otherwise_than_decided_are_not_read",
     ),
@@ -310,12 +305,6 @@ WALLS = [
         lambda: patch.object(sources, "_allowed", any_file),
         publishes_records_as_codes,
         f"{SOURCES}::test_no_records_are_published_as_the_codes_of_a_list",
-    ),
-    Wall(
-        "a unit column may be computed",
-        lambda: patch.object(_row_queries, "_check_unit", nothing),
-        makes_every_ward_a_patient,
-        f"{SOURCES}::test_a_query_that_makes_every_visit_a_patient_needs_a_decision",
     ),
     Wall(
         "a query's digest is not compared",

@@ -35,7 +35,6 @@ from dphist_pipeline.confidential.reading import _units as units
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec import _row_queries
 from examples import mostly_audited
 
 # Pairs of neighbours and runs for a way to name a unit: in ten minutes of `make audit`, and in `make soak`.
@@ -301,13 +300,8 @@ def unbounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Counts:
     return np.bincount(pl.read_parquet(staged)["code"], minlength=cells).astype(np.int64)
 
 
-OWN_UNITS = Way(["ann"], ["bob"], query="SELECT TRY_CAST(visit AS VARCHAR) AS patient, ward FROM source")
 FAULTS: dict[str, tuple[Way, Callable[[], Any]]] = {
     "no bounding": (WAYS["text"], lambda: patch.object(cube, "count_bounded", unbounded)),
-    "a query that makes its own units": (
-        OWN_UNITS,
-        lambda: patch.object(_row_queries, "_check_unit", lambda items, unit: None),
-    ),
     "forms that are not applied": (
         WAYS["form all forms"],
         lambda: patch.object(units, "_normal", lambda text, forms: text),

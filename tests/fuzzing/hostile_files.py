@@ -80,6 +80,17 @@ SPECS: list[dict[str, Any]] = [
     {**PLAIN, "period": "week", "period_column": "day", "time_zone": "America/Sao_Paulo"},
     {**PLAIN, "axes": [WEEKS, {**AGE, "stop": 50_000, "width": 10}], "time_zone": "Asia/Kolkata"},
     {**PLAIN, "source_sql": "query.sql"},
+    {
+        **PLAIN,
+        "derive": [
+            {"column": "noted", "first_of": [{"column": "day", "format": "%d/%m/%Y"}, {"column": "day"}]},
+            {"column": "years", "years_between": ["age", "noted"]},
+            {"column": "hour", "part": "hour", "of": "day"},
+            {"column": "letter", "first_letters": 1, "of": "ward"},
+        ],
+        "keep": [{"column": "hour", "from": 0, "to": 23}, {"column": "letter", "is": ["s", "m"]}],
+        "axes": [{"column": "years", "edges": [-2000, 0, 100, 1000, 2030]}],
+    },
 ]
 CSV_SPECS = [
     *(dict(spec, csv_delimiter=delimiter) for delimiter in (",", ";") for spec in SPECS),

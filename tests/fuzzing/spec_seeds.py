@@ -65,6 +65,11 @@ BODIES = [
   unit_normalise: [trim, lower, nfc]
   max_cells: 5000
   quality: {share: 1/20, rows: 10, by: []}
+  derive:
+    - {column: noted, first_of: [{column: day}, {column: day, format: "%d.%m.%Y"}]}
+    - {column: years, years_between: [born, noted]}
+    - {column: code, first_letters: 3, of: icd}
+  keep: [{column: kind, is: [inpatient]}, {column: years, from: 0, to: "120.5"}, {column: noted, to: "2030-01-01"}]
 """,
     """\
   axes:

@@ -71,6 +71,16 @@ CHANGES: dict[str, dict[str, Any]] = {
     "adaptive_grid of two axes": {"mechanism": "adaptive_grid", "axes": [AGE, {**AGE, "column": "b"}]},
     "settings": {"mechanism": "noise_first", "settings": {"penalty": "bic"}},
     "epsilon of a float": {"epsilon": 0.1},
+    "derived columns": {
+        "derive": [
+            {"column": "years", "years_between": ["born", "day"]},
+            {
+                "column": "noted",
+                "first_of": [{"column": "day", "format": "iso"}, {"column": "d", "format": "%d.%m.%Y"}],
+            },
+        ],
+        "keep": [{"column": "years", "from": "0.50", "to": 120}, {"column": "kind", "is": ["x"]}],
+    },
 }
 
 

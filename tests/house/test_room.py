@@ -17,13 +17,13 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import _questions as questions
 from dphist_pipeline.confidential import row_questions, scores
 from dphist_pipeline.errors import Halted, TryAgain
-from dphist_pipeline.ledger import amounts, readings
+from dphist_pipeline.ledger import amounts
 from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
 QUESTIONS = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
-ROW_QUESTIONS = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "UnitsByRows"]
+ROW_QUESTIONS = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
 # A mechanism may name these of the room.
 ALLOWED = {f"{ROOM}.doors": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
 FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))
@@ -161,8 +161,7 @@ def test_errors_of_the_ledger_only_say_something_and_none_passes_for_another() -
     assert beyond_words(ledger_errors) == []
 
 
-def test_amounts_and_readings_are_texts_too() -> None:
-    assert beyond_words(readings) == []
+def test_amounts_are_texts_too() -> None:
     assert beyond_words(amounts) == ["With"]  # how many digits are told
 
 
@@ -195,10 +194,11 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 
 # 8,120 until two signatures also guarded what else reads an account's records: a second account emptied the first.
 # 7,900 until categories, edges and lengths of time were compared by the type of their column.
-# 8,800 until Polars counted, which spills nothing inside the run's folder: rows are taken in slices, passes and blocks.
-MOST_LINES = 8_950
+# 8,800 until columns were declared, a quality table also counted rows in files of another period, and a server refused
+# what no list says. 9,000 until Polars counted, which may spill nothing: rows are taken in slices, passes and blocks.
+MOST_LINES = 9_100
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
-WORDS = {"errors.py", "amounts.py", "readings.py"}
+WORDS = {"errors.py", "amounts.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
 ELSEWHERE = (
     *("engines/", "reading/_object_stores.py", "reading/_databases.py"),

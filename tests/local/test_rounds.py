@@ -15,7 +15,6 @@ from reports_scenario import FIRST_BIT, NO_BIT, columns, written
 
 from dphist_pipeline.answering import building
 from dphist_pipeline.answering.catalogue import build_catalogue
-from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import rounds
 from dphist_pipeline.local.partition import question_of
@@ -99,7 +98,6 @@ def test_a_catalogue_that_somebody_built_in_the_meantime_is_not_built_again(
     def after_another(store: Store) -> Iterator[None]:
         with waiting(store):
             DerivedFiles(store.public).write_current_files(tmp_path)
-            write_croissant(store.public, tmp_path)
             build_catalogue(store.public, tmp_path)
             write_index(store.public, tmp_path)
             yield

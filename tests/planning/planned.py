@@ -53,6 +53,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "folders": {"source": "data/*/*.parquet", "hive": True},
     "database": {"source": "office.duckdb", "source_table": "main.admissions"},
     "published by hand": {"publish": "manual"},
+    "derived columns": {
+        "derive": [
+            {"column": "hour", "part": "hour", "of": "seen"},
+            {"column": "years", "years_between": ["born", "seen"]},
+        ],
+        "keep": [{"column": "years", "from": 0}],
+        "axes": [{"column": "hour", "start": 0, "stop": 24, "width": 6}, {"column": "years", "edges": [0, 18, 65]}],
+    },
     "server": {"source": "postgres:{{ env.OFFICE }}", "source_table": "admissions"},
     "query": {"source_sql": "rows.sql", "axes": [{"column": "town", "values": ["a", "b"]}, AGE]},
 }

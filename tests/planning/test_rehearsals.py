@@ -64,6 +64,7 @@ def test_every_kind_of_spec_can_be_rehearsed_and_its_invented_rows_are_counted(
     latest = {
         "cells.parquet",
         "cells.csv",
+        "cells.xlsx",
         "index.html",
         "script.js",
         "release.js",

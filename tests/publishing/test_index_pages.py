@@ -17,10 +17,10 @@ import pytest
 from by_hand import AGE, WARD
 
 from dphist_pipeline.about_publisher import About, link_of
+from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing import _release_history as release_history
-from dphist_pipeline.publishing._index_pages import shows, total_picture, write_index
-from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.publishing._index_pages import FORM, shows, total_picture, write_index
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
@@ -113,7 +113,7 @@ def test_every_link_within_a_page_leads_to_a_file_or_a_heading(public: Path) -> 
     publish(public, WEEKS[0])
     publish(public, WEEKS[0], 2, reason="late records")
     written(public)
-    later = {"catalog.duckdb", "croissant.json"}  # made by rooms above
+    later = {"catalog.duckdb"}  # made by a layer above
     for folder in (public, public / "weekly"):
         elements = _Elements((folder / "index.html").read_text(encoding="utf-8")).found
         ids = {attributes.get("id") for _, attributes in elements}
@@ -239,7 +239,7 @@ def test_pages_that_grew_have_the_bytes_of_those_made_anew(public: Path) -> None
 def test_a_page_that_somebody_damaged_is_made_anew(public: Path, damage: str) -> None:
     published = publish(public)
     right = page(written(public), "weekly")
-    broken = right.replace('"form":3', '"form":1', 1) if damage == '{"form":1}' else damage
+    broken = right.replace(f'"form":{FORM}', '"form":1', 1) if damage == '{"form":1}' else damage
     (public / "weekly/index.html").write_text(broken)
     assert not shows(public, published)
     assert page(written(public), "weekly") == right
@@ -356,3 +356,17 @@ def test_the_page_of_all_does_not_grow_with_the_periods_of_a_release(
         publish(public, week)
         drawn.append(len(re.findall(r"M\d+ \d+", page(written(public)))))
     assert drawn == [0, 4, 4]
+
+
+def test_a_page_names_files_at_its_top_with_their_columns_and_beside_each_period_its_table(public: Path) -> None:
+    publish(public, WEEKS[0])
+    publish(public, WEEKS[0], 2, reason="late records")
+    publish(public, WEEKS[1])
+    text = page(written(public), "weekly")
+    top, rest = text.partition('id="newest"')[2].partition("</section>")[::2]
+    assert [f'href="latest/cells.{kind}"' in top for kind in ("csv", "xlsx", "parquet")] == [True] * 3
+    assert 'href="#columns"' in top and "<dt><code>unbiased</code></dt><dd>the number that the interval" in rest
+    for place, is_named in ((f"{WEEKS[0]}/revision=1", False), (f"{WEEKS[0]}/revision=2", True)):
+        assert (f'href="period={place}/histogram.parquet"' in rest) is is_named
+    assert f'download="weekly_{WEEKS[1]}.parquet"' in rest
+    assert page(public).count('download>XLSX<span class="of">') == 1

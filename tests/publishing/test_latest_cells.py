@@ -17,8 +17,10 @@ import pytest
 from by_hand import WARD
 from office import Office
 
-from dphist_pipeline.publishing import _latest_cells as latest_cells
-from dphist_pipeline.publishing._latest_cells import write_latest_cells
+from dphist_pipeline.answering import latest_cells
+from dphist_pipeline.answering.exports.formats import write_export
+from dphist_pipeline.answering.exports.rows import Exported
+from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import is_path
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.draws_alike
 WEEKS = ("2026-03-02", "2026-03-09")
 AGE: dict[str, Any] = {"column": "age", "start": 0, "stop": 60, "width": 20, "above": True, "other": True}
 AXES = [AGE, WARD]
+FILES = ["cells.csv", "cells.parquet", "cells.xlsx"]
 
 
 @pytest.fixture
@@ -54,20 +57,22 @@ def rows(public: Path, name: str = "cells.parquet") -> list[dict[str, Any]]:
 def test_each_period_stands_there_once_with_labels_that_are_never_null(public: Path) -> None:
     for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
         publish(public, period, revision)
-    assert made(public) == ["cells.csv", "cells.parquet"]
+    assert made(public) == FILES
     found, cells = rows(public), pq.read_table(publish(public, WEEKS[1], 3) / "histogram.parquet").to_pylist()
     assert [(row["period"], row["revision"]) for row in found] == [(WEEKS[0], 2)] * len(cells) + [(WEEKS[1], 1)] * len(
         cells
     )
-    assert all({**row, **cell} == row for row, cell in zip(found[len(cells) :], cells, strict=True))
+    for row, cell in zip(found[len(cells) :], cells, strict=True):
+        assert cell["unbiased_estimate"] == row["unbiased"] and cell.pop("group_id") is None
+        assert {**row, **cell, "unbiased_estimate": row["unbiased"]} == row | {"unbiased_estimate": row["unbiased"]}
     assert all(row["ward_label"] and row["age_label"] for row in found)
     assert {row["ward_label"] for row in found if row["ward"] is None} == {"other"}
     opened = [row for row in found if row["age_label"] == "60 or more"]
     assert opened and all((row["age_from"], row["age_to"]) == (60, np.inf) for row in opened)
     with (public / "weekly/latest/cells.csv").open(newline="") as file:
         told = list(csv.DictReader(file))
-    assert [(row["ward_label"], float(row["estimate"])) for row in told] == [
-        (row["ward_label"], row["estimate"]) for row in found
+    assert [*told[0]] == [*found[0]] and [(row["ward_label"], float(row["estimate"])) for row in told] == [
+        (row["ward_label"], round(row["estimate"])) for row in found
     ]
     assert (
         "never null"
@@ -82,7 +87,7 @@ def test_every_number_of_the_csv_is_one_to_a_spreadsheet(public: Path) -> None:
         told = list(csv.DictReader(file))
     opened = [row for row in told if row["age_label"] == "60 or more"]
     assert opened and all((row["age_from"], row["age_to"]) == ("60", "") for row in opened)
-    for column in ("age_from", "age_to", "age_order", "estimate", "unbiased_estimate", "ci_lower", "ci_upper"):
+    for column in ("age_from", "age_to", "age_order", "estimate", "unbiased", "ci_lower", "ci_upper"):
         assert all(re.fullmatch(r"(-?[0-9.]+(e[+-]?[0-9]+)?)?", row[column]) for row in told), column
 
 
@@ -102,13 +107,9 @@ def test_the_file_itself_says_what_it_holds_and_what_each_column_is(public: Path
 
 
 def test_periods_have_the_local_days_of_their_ends(public: Path) -> None:
-    publish(public)
-    DerivedFiles(public).write_current_files(public.parent / "scratch")
-    current = public / "weekly" / "current.json"
-    listed = json.loads(current.read_text())
-    listed["periods"][0] |= {"period_start": "2026-03-02T00:00:00+01:00", "period_end": "2026-03-09T00:00:00+01:00"}
-    current.write_text(json.dumps(listed))
-    write_latest_cells(public, public.parent / "scratch")
+    ends = {"period_start": "2026-03-02T00:00:00+01:00", "period_end": "2026-03-09T00:00:00+01:00"}
+    by_hand.publish(public, by_hand.estimate(AXES), AXES, period=WEEKS[0], **ends)
+    made(public)
     assert {(row["period_start"], row["period_end"]) for row in rows(public)} == {(date(2026, 3, 2), date(2026, 3, 9))}
 
 
@@ -138,8 +139,9 @@ def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) ->
     before = file.stat().st_ino
     made(public)
     assert file.stat().st_ino == before
-    (public / "weekly/latest/cells.csv").unlink()  # a run that was killed
-    assert made(public) == ["cells.csv", "cells.parquet"]
+    for name in ("cells.csv", "cells.xlsx"):
+        (public / "weekly/latest" / name).unlink()  # a run that was killed
+        assert made(public) == FILES
     scratch = public.parent / "scratch"
     PublishedFolder(first).mark_withdrawn({"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
     made(public)
@@ -148,8 +150,9 @@ def test_what_was_withdrawn_leaves_and_nothing_is_written_twice(public: Path) ->
         {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 2},
         scratch,
     )
-    assert made(public) == ["cells.csv", "cells.parquet"] and rows(public) == []
-    assert (public / "weekly/latest/cells.csv").read_text().startswith('"release","period"')
+    assert made(public) == FILES and rows(public) == []
+    assert (public / "weekly/latest/cells.csv").read_text().startswith("period,revision,")
+    assert (public / "weekly/latest/cells.xlsx").read_bytes() == b"", "a workbook of nothing is no file at all"
 
 
 @pytest.mark.slow
@@ -158,8 +161,8 @@ def test_a_long_history_has_a_file_for_each_period(public: Path, monkeypatch: py
     made(public)
     monkeypatch.setattr(latest_cells, "MOST_ROWS", 20)
     publish(public, WEEKS[1])
-    found = [f"period={week}/cells.{kind}" for week in WEEKS for kind in ("csv", "parquet")]
-    assert made(public) == ["cells.csv", "cells.parquet", *found] and rows(public) == []
+    assert made(public) == [*FILES, *(f"period={week}/{name}" for week in WEEKS for name in FILES)]
+    assert rows(public) == []
     assert {row["period"] for row in rows(public, f"period={WEEKS[0]}/cells.parquet")} == {WEEKS[0]}
 
 
@@ -203,5 +206,33 @@ def test_a_release_writes_them_and_a_bucket_gets_them(office: Office) -> None:
     office.with_release()
     public = office.store / "public"
     sent = [path for path, _ in DerivedFiles(public).there()]
-    assert {"wards/latest/cells.parquet", "wards/latest/cells.csv"} <= {*sent} and all(map(is_path, sent))
+    assert {f"wards/latest/{name}" for name in FILES} <= {*sent} and all(map(is_path, sent))
     assert not any(map(is_path, ("wards/latest/../cells.csv", "wards/latest/x/y/cells.csv", "latest/cells.csv")))
+
+
+def test_a_host_without_the_extra_leaves_no_workbook_of_an_earlier_state(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(public)
+    made(public)
+    sheet = public / "weekly/latest/cells.xlsx"
+    assert sheet.stat().st_size
+    monkeypatch.setattr(latest_cells, "find_spec", lambda name: None)
+    publish(public, WEEKS[1])
+    made(public)
+    assert sheet.read_bytes() == b""
+    monkeypatch.undo()
+    made(public)
+    assert sheet.stat().st_size, "the next host that has it writes it"
+
+
+def test_the_csv_is_the_file_that_the_command_exports(public: Path, tmp_path: Path) -> None:
+    for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
+        publish(public, period, revision)
+    made(public)
+    for to in ("csv", "xlsx", "parquet"):
+        write_export(Exported.read(public, "weekly"), to, tmp_path / f"x.{to}")
+    latest = public / "weekly/latest"
+    assert (tmp_path / "x.csv").read_bytes() == (latest / "cells.csv").read_bytes()
+    assert (tmp_path / "x.xlsx").read_bytes() == (latest / "cells.xlsx").read_bytes()
+    assert pq.read_table(tmp_path / "x.parquet").equals(pq.read_table(latest / "cells.parquet"))

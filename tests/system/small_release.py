@@ -37,11 +37,10 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages as index_pages
-from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import release
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Key, Store
 
@@ -123,7 +122,7 @@ class Project:
             store = Store.create(made.root)
             quick_catalogue.place(store.public)
         terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
-        reading = reading_of(ReleaseSpec.load(made.spec))
+        reading = ReleaseSpec.load(made.spec).reading
         made.store().ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
         return made
 
@@ -174,7 +173,7 @@ class Project:
 
     def allow(self) -> None:
         """Decides that the spec may read its source where it lies now."""
-        reading = reading_of(ReleaseSpec.load(self.spec))
+        reading = ReleaseSpec.load(self.spec).reading
         self.store().ledger().allow(ACCOUNT, {"source": reading.facts()}, Operator.load())
 
     def write_spec(self, **changes: Any) -> None:
@@ -217,8 +216,7 @@ class Project:
     def files(self, below: str = "") -> dict[str, str]:
         """Every file in a folder of the store, with its digest, but those that are made from others."""
         top = self.root / below
-        found = (path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
-        files = sorted(path for path in found if DerivedFiles.downloads not in path.relative_to(top).parts)
+        files = sorted(path for path in top.rglob("*") if path.is_file() and path.name not in DERIVED)
         return {str(path.relative_to(top)): _digest(path) for path in files}
 
     def forget(self, below: str) -> None:

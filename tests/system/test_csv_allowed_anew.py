@@ -12,9 +12,9 @@ import pytest
 from office import SPEC, WARD, Office
 
 from dphist_pipeline.mechanisms.geometric import Geometric
-from dphist_pipeline.releasing import release_spec
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.spec.sources import RecordSource
 
 pytestmark = [
     pytest.mark.draws_alike,
@@ -30,7 +30,9 @@ QUOTED = "".join(f'surgery,"fracture, part {part}",p1\n' for part in range(100))
 def before_0_3(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Decisions and charges as the version before made them: no entry states how lines are read."""
     with patch.context() as earlier:
-        earlier.setattr(release_spec, "reading_of", lambda records: replace(reading_of(records), lines=False))
+        reading = RecordSource.reading.fget
+        assert reading is not None
+        earlier.setattr(RecordSource, "reading", property(lambda records: replace(reading(records), lines=False)))
         yield
 
 
@@ -50,7 +52,7 @@ def digest(source: str, **changes: Any) -> str:
 def test_a_spec_without_csv_has_the_digest_that_it_had(source: str) -> None:
     changes = {"source_table": "t"} if "duckdb" in source else {}
     spec = ReleaseSpec.from_attributes({**SPEC, "source": source, **changes}, Path.cwd())
-    assert spec.digested()["csv_quote"] == spec.reading.csv_quote == ""
+    assert spec.digested["csv_quote"] == spec.reading.csv_quote == ""
     assert "lines" not in spec.reading.facts()
     assert digest(source, csv_quote='"', **changes) != spec.digest == digest(source, csv_quote="", **changes)
 
@@ -61,7 +63,7 @@ def test_quotes_of_csv_stand_in_digests_in_their_old_form() -> None:
     assert by_word["none"] == by_word[""]
     assert len(set(by_word.values())) == 4
     spec = ReleaseSpec.from_attributes({**SPEC, "source": "data/a.csv", "csv_quote": "none"}, Path.cwd())
-    assert spec.digested()["csv_quote"] == "" and spec.reading.facts()["lines"] is True
+    assert spec.digested["csv_quote"] == "" and spec.reading.facts()["lines"] is True
 
 
 def test_one_person_with_a_hundred_quoted_lines_is_one_person(office: Office) -> None:

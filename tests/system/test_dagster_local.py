@@ -194,7 +194,6 @@ def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(c
     assert sorted(path.name for path in (store / "public").iterdir()) == [
         *CONSUMERS,
         "catalog.duckdb",
-        "croissant.json",
         FOLDER,
         "index.html",
     ]

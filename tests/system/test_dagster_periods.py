@@ -105,7 +105,7 @@ class Daemon:
 
 def project(office: Office, **fields: Any) -> dg.Definitions:
     raw = dg.AssetSpec(VISITS, partitions_def=dg.DailyPartitionsDefinition("2026-01-01"))
-    release = defined(office, **{**WEEKLY, "deps": ["raw/visits"], **fields})
+    release = defined(office, **{**WEEKLY, "deps": ["raw/visits"], **fields})  # or without any
     return dg.Definitions.merge(release, dg.Definitions(assets=[raw]))
 
 
@@ -116,7 +116,7 @@ def days_from(first: datetime, count: int) -> list[datetime]:
 AUTOMATION = [{"automation": "eager"}, {"automation": "on_cron", "schedule": "0 6 * * *"}]
 
 
-@pytest.mark.parametrize("fields", AUTOMATION)
+@pytest.mark.parametrize("fields", [*AUTOMATION, *({**fields, "deps": []} for fields in AUTOMATION)])
 def test_conditions_ask_for_each_week_once_and_never_too_early(
     office: Office, instance: dg.DagsterInstance, fields: dict[str, Any]
 ) -> None:

@@ -65,6 +65,57 @@ def test_each_missing_day_is_named_and_the_week_is_charged_once_all_are_there(
     assert [dep.asset_key for dep in records.deps] == [VISITS]
 
 
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ({"source": "data/admissions/*.parquet"}, "data/admissions"),
+        ({"source": "data/{year}-{week}.csv"}, "data/year-week.csv"),
+        ({"source": "data/north/**/*.csv"}, "data/north"),
+        ({"source": "*.parquet"}, "source"),
+        ({"source": "/srv/è ü/a b.csv"}, "srv/a_b.csv"),
+        ({"source": "wards/records/*.parquet"}, "wards/records/source"),
+        ({"source": "data/a.duckdb", "source_table": "main.visits"}, "data/a.duckdb/main.visits"),
+        ({"source": "s3://bucket/visits/*.parquet"}, "s3/bucket/visits"),
+        ({"source": "frame:visits"}, "frame/visits"),
+    ],
+)
+def test_without_deps_the_source_is_an_external_asset_that_is_named_after_it(
+    office: Office, source: dict[str, str], named: str
+) -> None:
+    definitions = dg.Definitions.merge(
+        defined(office, **{**WEEKLY, "deps": [], **source}),
+        defined(office, **{**WEEKLY, "deps": [], **source, "release": "again"}),
+    )
+    upstream_keys = {
+        (dep.asset_key, spec.key.path[0])
+        for spec in definitions.resolve_all_asset_specs()
+        for dep in spec.deps
+        if spec.key.path[-1] == "records"
+    }
+    asset = dg.AssetKey(named.split("/"))
+    others = {(dg.AssetKey(["wards", "records"]), "again")} if named.startswith("wards") else {(asset, "again")}
+    assert upstream_keys == {(asset, "wards")} | others
+    graph = definitions.resolve_asset_graph()
+    assert graph.get(asset).is_external and not graph.get(asset).is_materializable
+
+
+def test_what_the_environment_gives_is_no_part_of_a_key(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISITS", "s3cr3t/place")
+    (records,) = [
+        spec
+        for spec in defined(
+            office, **{**WEEKLY, "deps": [], "source": "{{ env.VISITS }}/a.parquet"}
+        ).resolve_all_asset_specs()
+        if spec.key == key("records")
+    ]
+    assert [dep.asset_key for dep in records.deps] == [dg.AssetKey(["env.VISITS", "a.parquet"])]
+
+
+def test_a_release_without_deps_runs_beside_its_source(office: Office, instance: dg.DagsterInstance) -> None:
+    definitions = project(office.opened(), None, deps=[])
+    assert ran(definitions, instance).success and charges(office) == 1
+
+
 def test_a_month_that_overlaps_a_week_is_needed_whole(office: Office, instance: dg.DagsterInstance) -> None:
     definitions = project(office.opened(), dg.MonthlyPartitionsDefinition("2026-01-01"))
     told = refused(office, definitions, instance, week="2026-03-30")

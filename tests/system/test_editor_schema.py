@@ -31,6 +31,17 @@ FAMILY: dict[str, Any] = {
     "axes": [WARD, {"column": "age", "edges": [0, 18, 65]}],
     "tables": {"all": 1},
 }
+DERIVED: list[dict[str, Any]] = [
+    {"column": "age", "years_between": ["born", "day"]},
+    {"column": "age", "days_between": ["born", "day"]},
+    {"column": "age", "part": "hour", "of": "day"},
+    {"column": "age", "first_letters": 3, "of": "code"},
+    {"column": "age", "first_of": [{"column": "day", "format": "iso"}, {"column": "noted", "format": "%d.%m.%Y"}]},
+]
+KEPT: list[dict[str, Any]] = [
+    *({"column": "age", "is": ["1"]}, {"column": "age", "from": 0, "to": 1.5}, {"column": "age", "from": "1/3"}),
+    {"column": "age", "to": "2026-01-05"},
+]
 # A right value of each field, and what it needs beside it.
 FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "source": [("data/*.csv", {})],
@@ -55,6 +66,8 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "show_below": [(10, {}), (None, {})],
     "trusted_sql": [(True, {"source_sql": "query.sql"})],
     "source_sql": [("query.sql", {})],
+    "derive": [([form], {}) for form in DERIVED],
+    "keep": [([condition], {}) for condition in KEPT],
     "max_rows_per_unit": [(3, {})],
     "neighbours": [("substitute", {}), ("replace_one", {})],
     "epsilon": [("1/3", {}), (2, {})],
@@ -158,6 +171,10 @@ def cases() -> Iterator[tuple[Place, dict[str, Any], list[Any]]]:
         yield (within,), {**around, within: first}, []
         for name, values in judged.items():
             yield from (((within, name), {**around, within: {**first, name: value}}, [value]) for value in values)
+    for within, items in (("derive", DERIVED), ("keep", KEPT)):
+        for item in items:
+            for name, value in item.items():
+                yield (within, 0, name), {**BASE, within: [item]}, [value]
     yield ("tables", "all"), {**BASE, **FAMILY, "tables": {"list": [["ward"]]}}, [None]
 
 

@@ -102,7 +102,7 @@ def test_a_mark_of_utf8_is_no_name_of_a_column_in_another_encoding(office: Offic
         ({"data/a.csv": HEADER}, {**CSV, "source_sql": "q.sql"}, "attributes.source_sql: q.sql there is no such file"),
         ({"q.sql": b"SELECT random() AS age FROM source"}, {"source_sql": "q.sql"}, "line 1: random() gives"),
         ({"q.sql": b"SELECT patient, age FROM source"}, {"source_sql": "q.sql"}, "column 'ward' is not in the source"),
-        ({"q.sql": b"SELECT patient, ages FROM source"}, {"source_sql": "q.sql"}, "column 'ages' is read by q.sql"),
+        ({"q.sql": b"SELECT patient, ages FROM source"}, {"source_sql": "q.sql"}, "q.sql does not fit the columns"),
         ({}, {"trusted_sql": True}, "attributes.source_sql: is required with `trusted_sql: true`"),
         ({}, {"source": "postgres:host=db"}, "write `postgres:{{ env.NAME }}`"),
         ({}, {"source": "gs://bucket/x.parquet"}, "copy the files here first"),

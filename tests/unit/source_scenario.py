@@ -47,13 +47,17 @@ def spec(base: Path, **changes: Any) -> ReleaseSpec:
     return ReleaseSpec.from_attributes(given, base)
 
 
-def counted(files: Files, at: str = "all", kinds: tuple[str, ...] = (), **changes: Any) -> list[int]:
-    """The cube of some files, whose unit was decided to hold some kinds."""
+def counted(
+    files: Files, at: str = "all", kinds: tuple[str, ...] = (), tries: bool = True, **changes: Any
+) -> list[int]:
+    """The cube of some files, whose unit was decided to hold some kinds; `tries`: as decisions about queries say."""
     with tempfile.TemporaryDirectory() as folder:
         base, run = written(Path(folder) / "office", files), Path(folder) / "run"
         run.mkdir()
         declared = spec(base, **changes)
-        cube = read_and_count(replace(plan_of(declared, declared.period_named(at)), unit_kinds=kinds), run)
+        plan = plan_of(declared, declared.period_named(at))
+        reading = replace(plan.source.reading, unit_kinds=kinds)
+        cube = read_and_count(replace(plan, source=replace(plan.source, reading=reading, tries=tries)), run)
         assert [path.name for path in run.rglob("*") if path.is_file()] == ["cube.npy"]
     assert cube.dtype == np.int64 and cube.shape == (declared.domain.cells,)
     return [int(count) for count in cube]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import SourceRefused
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 
@@ -97,12 +98,8 @@ def read(
         ending = next(iter(files)).partition(".")[2]
         plan = SourcePlan(
             Written(f"**/*.{ending}"),
-            "csv",
+            Reading("", None, "csv", None, delimiter, quote, encoding, hive),  # type: ignore[arg-type]
             f"{folder}/**/*.{ending}",
-            csv_delimiter=delimiter,
-            csv_quote=quote,
-            csv_encoding=encoding,  # type: ignore[arg-type]
-            hive=hive,
         )
         with opened_source(plan, Path(run)) as (connection, source):
             rows = connection.execute(source.relation, dict(source.parameters)).fetchall()

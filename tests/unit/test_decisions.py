@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from error_codes import ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, week
 
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import UnknownAccount
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
@@ -20,11 +20,12 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import LedgerReport
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import Reading
 
 __all__ = ["path", "url"]
 
 ANN, BEN, EVE = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben", "eve"))
-ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
+ADMISSIONS = Reading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
 ASKED = replace(WEEKLY, source=ADMISSIONS)
 QUERY = {"query": {"sha256": "ab" * 32, "name": "joined.sql"}}
 
@@ -59,7 +60,7 @@ def test_a_charge_names_a_version_that_was_allowed_for_all_accounts_too(ledger: 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"csv_quote": "'"}, "csv_quote is none there, ' here"),
+        ({"csv_quote": "'"}, "csv_quote is rfc there, ' here"),
         ({"csv_quote": '"', "lines": True}, "CSV is read otherwise now"),
         ({"csv_delimiter": ";"}, "csv_delimiter"),
         ({"hive": True}, "hive"),
@@ -97,8 +98,8 @@ def test_what_a_unit_holds_is_no_difference_between_a_spec_and_a_decision(ledger
 
 
 def test_a_query_is_allowed_by_its_digest_and_a_reason(ledger: Ledger) -> None:
-    asked = replace(ASKED, query="ab" * 32, query_name="joined.sql", query_because="line 2: a join")
-    with ledger_refuses("not_allowed", match="line 2: a join") as refused:
+    asked = replace(ASKED, query="ab" * 32, query_name="joined.sql")
+    with ledger_refuses("not_allowed", match="as its text stands now: the promise rests on it") as refused:
         ledger.charge(asked)
     assert "dphist ledger allow health --query joined.sql --reason TEXT" in str(refused.value)
     with ledger_refuses("reason_missing"):
@@ -107,6 +108,16 @@ def test_a_query_is_allowed_by_its_digest_and_a_reason(ledger: Ledger) -> None:
     assert len(ledger.charge(asked).allowed) == 2
     with ledger_refuses("not_allowed"):
         ledger.charge(replace(week(9), source=ADMISSIONS, query="cd" * 32, query_name="joined.sql"))
+
+
+def test_a_query_that_is_signed_again_to_try_its_items_is_another_decision_and_the_newer_one(ledger: Ledger) -> None:
+    asked = replace(ASKED, query="ab" * 32, query_name="joined.sql")
+    ledger.allow("health", QUERY, ANN, "joins wards, a row a visit")
+    assert not ledger.allowed(asked)[1].tries
+    tried = {"query": {**QUERY["query"], "tries": True}}
+    made = ledger.allow("health", tried, ANN, "joins wards, a row a visit")
+    assert made is not None and made.tries and ledger.allowed(asked)[1] == made
+    assert ledger.allow("health", tried, ANN, "again") == made
 
 
 def test_the_same_decision_again_changes_nothing(ledger: Ledger) -> None:

@@ -16,9 +16,10 @@ from error_codes import coded, ledger_refuses
 from fork_server import PROCESSES
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, set_clock, url, url_of, week
 
+from dphist_pipeline import reading
 from dphist_pipeline.ledger import _checkpoint as checkpoint
 from dphist_pipeline.ledger import _replay as judging
-from dphist_pipeline.ledger.decisions import EVERYWHERE, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
@@ -26,12 +27,13 @@ from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]
 
 ANN, BEN = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben"))
-ADMISSIONS = SourceReading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
+ADMISSIONS = Reading("data/*.csv", "/office/data", "csv", unit=("patient_id",))
 
 
 @pytest.fixture(autouse=True)
@@ -336,3 +338,7 @@ def reread_whole(made: Ledger) -> OpenedLedger:
     """The ledger by books that were judged from the first entry on."""
     with made._file.transaction("read") as connection:
         return OpenedLedger(made._file, checkpoint.judged(made._file.where, connection, whole=True))
+
+
+def test_how_a_source_is_read_is_part_of_what_judges_entries() -> None:
+    assert Path(reading.__file__).read_bytes() in checkpoint._judging_code()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from office import SPEC
 
-from dphist_pipeline.ledger.decisions import SourceReading
-from dphist_pipeline.releasing.release_spec import ReleaseSpec, reading_of
+from dphist_pipeline.reading import Reading
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.periods import PeriodRule
 
@@ -159,13 +159,13 @@ def test_what_is_required_follows_from_what_can_be_looked_at() -> None:
 
 
 def test_the_ledger_sees_the_address_as_written_and_the_folder_above_placeholders() -> None:
-    reading = reading_of(spec("in/{year}/w_{week}.csv"))
+    reading = spec("in/{year}/w_{week}.csv").reading
     assert (reading.address, reading.folder, reading.name) == (
         "in/{year}/w_{week}.csv",
         "/office/in",
         "{year}/w_{week}.csv",
     )
-    env = SourceReading("{{ env.X }}/in/{year}.csv", "/office/in", "csv")
+    env = Reading("{{ env.X }}/in/{year}.csv", "/office/in", "csv")
     assert env.name == "{year}.csv"
 
 

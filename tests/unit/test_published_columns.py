@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from office import AGE, WARD
 
-from dphist_pipeline.answering import _views
+from dphist_pipeline.answering import _views, latest_cells
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.answering.croissant import write_croissant
 from dphist_pipeline.integrations.dagster._shown import table_schema
 from dphist_pipeline.published_columns import VALUE_COLUMNS, ValueColumn
-from dphist_pipeline.publishing import _latest_cells as latest_cells
 from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.spec import fields
@@ -34,7 +31,6 @@ QUESTIONS = ("dph_total('weekly')", "dph_band('weekly')", "dph_whole('weekly')",
 def test_a_value_column_is_described_everywhere(column: ValueColumn) -> None:
     assert column.name in fields.OUR_COLUMNS
     assert _views._COMMENTS[column.name] == column.in_views != ""
-    assert latest_cells.ABOUT[column.name] == column.in_latest != ""
 
 
 def test_files_and_dagster_have_the_same_value_columns(tmp_path: Path) -> None:
@@ -59,7 +55,6 @@ def opened(public: Path, scratch: Path) -> duckdb.DuckDBPyConnection:
     """A connection to the catalogue of a public folder, whose other files are written, too."""
     DerivedFiles(public).write_current_files(scratch)
     latest_cells.write_latest_cells(public, scratch)
-    write_croissant(public, scratch)
     connection = duckdb.connect()
     create_tables(connection, Catalogue(public).publications(), macros={one.partition("(")[0] for one in QUESTIONS})
     return connection
@@ -73,13 +68,11 @@ class Told:
         answers: the rows of each question.
         filled: whether each week has numbers in each column.
         read: the columns for readers of files.
-        described: the columns in `croissant.json`.
     """
 
     answers: list[list[tuple[Any, ...]]]
     filled: dict[str, list[bool]]
     read: set[str]
-    described: set[str]
 
 
 def told(folder: Path, *lacking: str) -> Told:
@@ -91,9 +84,8 @@ def told(folder: Path, *lacking: str) -> Told:
         answers = [connection.execute(f"FROM {question}").fetchall() for question in QUESTIONS]
         weeks = connection.execute(f"SELECT {counts} FROM weekly GROUP BY period ORDER BY period").fetchall()
     read = pq.ParquetFile(public / "weekly/latest/cells.parquet").schema_arrow.names
-    described = json.loads((public / "croissant.json").read_bytes())["recordSet"][0]["field"]
     filled = dict(zip(NEWER, map(list, zip(*weeks, strict=True)), strict=True))
-    return Told(answers, filled, set(read), {field["name"] for field in described})
+    return Told(answers, filled, set(read))
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +103,7 @@ def test_a_store_whose_older_files_lack_a_column_opens_and_answers(
     assert found.answers == whole.answers
     assert found.filled == {**whole.filled, column: [False, grown]}
     assert all(all(weeks) for weeks in whole.filled.values())
-    assert (column in found.read) == (f"weekly/{column}" in found.described) == grown
-    assert column in whole.read and f"weekly/{column}" in whole.described
+    assert found.read == whole.read, "the columns of files are the same, empty where a period lacks them"
 
 
 def test_only_columns_of_the_first_version_are_digested() -> None:

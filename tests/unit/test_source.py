@@ -27,6 +27,7 @@ from dphist_pipeline.confidential.reading.source import (
 )
 from dphist_pipeline.csv_text import LONGEST_HEADER
 from dphist_pipeline.declared_numbers import NUMBERS
+from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 
@@ -38,7 +39,7 @@ ONE_PERSON = b"person,age\n" + SECRET.encode() + b",61\n"
 
 def opened(*files: Path, delimiter: str = ",", quote: str = "") -> Source:
     with duckdb.connect() as connection:
-        source = SourcePlan(Written("people"), "csv", "", csv_delimiter=delimiter, csv_quote=quote)
+        source = SourcePlan(Written("people"), Reading("people", None, "csv", None, delimiter, quote), "")
         return open_files(connection, tuple(files), source)
 
 
@@ -346,7 +347,7 @@ def test_a_release_reaches_no_other_files(tmp_path: Path):
     (tmp_path / "run").mkdir()
     for name in ("in/people.csv", "other.csv"):
         (tmp_path / name).write_text("person\nA\n")
-    people = SourcePlan(Written("in/people.csv"), "csv", f"{tmp_path}/in/people.csv")
+    people = SourcePlan(Written("in/people.csv"), Reading("", None, "csv"), f"{tmp_path}/in/people.csv")
     with opened_source(people, tmp_path / "run") as (connection, _):
         assert connection.execute("SELECT * FROM read_text($file)", {"file": str(tmp_path / "in/people.csv")})
         for setting in ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"):

@@ -382,3 +382,11 @@ def test_the_digest_of_a_spec_never_changes_between_versions() -> None:
 def test_a_name_of_a_unit_holds_no_comma_which_parts_names_in_the_ledger() -> None:
     with pytest.raises(ValueError, match="holds a comma"):
         sources.privacy_unit(["region,clinic", "patient"])
+
+
+def test_a_copy_with_other_fields_keeps_nothing_that_was_derived_before() -> None:
+    first = spec()
+    digest, cells = first.digest, first.domain.cells
+    copy = first.model_copy(update={"epsilon": Fraction(1, 4), "axes": first.axes[:1]})
+    assert copy.digest == spec(epsilon=0.25, axes=[AGE]).digest != digest
+    assert copy.domain.cells < cells and first.digest == digest

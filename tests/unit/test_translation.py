@@ -21,6 +21,7 @@ def test_keys_group_tags_owners_and_description_are_as_the_spec_says() -> None:
     look = {"key": "stats/beds", "group": "health", "tags": {"domain": "beds"}, "owners": ["a@b.example"]}
     made = spec({**look, "description": "For nurses"})
     found = {asset.key.to_user_string(): asset for asset in release_definitions(made).resolve_all_asset_specs()}
+    assert found.pop("data/admissions.parquet").group_name == "default"  # the source, an external asset
     assert set(found) == {f"stats/beds/{name}" for name in ("records", "cube", "sanitized", "published")}
     for asset in found.values():
         assert asset.group_name == "health" and asset.owners == ["a@b.example"]

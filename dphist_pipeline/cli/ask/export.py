@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Literal
+from textwrap import fill
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.answering.exports.formats import format_named, names, summary_of, write_export
 from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.releasing.store import Store
 
 
+def _known(name: str) -> str:
+    if name not in names():
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(names())}.")
+    return name
+
+
 def export(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
     to: Annotated[
-        Literal["csv", "xlsx", "sdmx-csv", "px", "dcat-ap", "healthdcat-ap"],
-        typer.Option("--to", "--format", help="The format of the file."),
+        str, typer.Option("--to", "--format", metavar="FORMAT", callback=_known, help="One of the formats above.")
     ],
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: all periods.")
@@ -34,16 +42,20 @@ def export(
     """Writes what was published into one file, with its errors. Spends nothing.
 
     One row for each cell, with labels, the 95 % interval, the standard
-    error and a word for the reliability. A workbook has a sheet of notes;
-    csv has a data package beside it, sdmx-csv its structure. px is for
-    PxWeb. dcat-ap and healthdcat-ap are records for portals: they need the
-    publisher and more in about.json.
+    error and a word for the reliability, in one of these formats:
     """
-    from dphist_pipeline.answering.exported_rows import Exported
-    from dphist_pipeline.answering.exports import ENDINGS, write_export
+    from dphist_pipeline.answering.exports.rows import Exported
 
     exported = Exported.read(Store.public_folder(store), release, period, revision, decimals)
-    file = output or Path(f"{release}_published{ENDINGS[to]}")
+    file = output or Path(f"{release}_published{format_named(to).ending}")
     files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))
     periods = len(exported.publications)
     out.print(f"[green]✓[/] Written: {escape(files)}, {periods} period{'s' if periods != 1 else ''}")
+
+
+def _listed(name: str) -> str:
+    return fill(f"{name}: {summary_of(name)}", 68, subsequent_indent="  ")
+
+
+# Other packages may add formats, so help tells those that are installed.
+export.__doc__ = f"{cleandoc(export.__doc__ or '')}\n\n" + "\n".join(map(_listed, names()))

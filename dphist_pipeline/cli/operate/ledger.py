@@ -5,9 +5,10 @@ What a spec asks for is shown, and signed after a question in a terminal, or by 
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -34,9 +35,10 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision, SourceReading
+from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.reading import OPTIONS, Reading, option_of
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
@@ -54,80 +56,71 @@ ForOption = Annotated[
     Path | None, typer.Option("--for", metavar="SPEC", help="Takes it all from a release's spec, shows it, and asks.")
 ]
 YesOption = Annotated[
-    str | None, typer.Option(metavar="DIGEST", help="With --for: signs what was shown with this digest; does not ask.")
+    str | None,
+    typer.Option(metavar="DIGEST", help="With --for or --query: signs what was shown with this digest; does not ask."),
 ]
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """The options of `open` and `allow` that name a source, and say how it is read."""
+    """The options of `open` and `allow` that name a source, and say how it is read.
 
-    source: Annotated[
-        str | None,
-        typer.Option(metavar="FILES", help="Records that releases may read, written as in specs: 'data/*.parquet'."),
-    ] = None
-    source_table: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="The table of a database that holds the records.")
-    ] = None
-    csv_delimiter: Annotated[str, typer.Option(metavar="SIGN", help="The sign between fields of CSV.")] = ","
-    csv_quote: Annotated[
-        str, typer.Option(metavar="HOW", help="Quotes in CSV: rfc (where a field needs them), none, or all.")
-    ] = "rfc"
-    csv_encoding: Annotated[
-        str, typer.Option(metavar="NAME", help="How CSV is encoded: utf-8, windows-1252 or latin-1.")
-    ] = "utf-8"
-    hive: Annotated[bool, typer.Option("--hive", help="Folders called `column=value` give columns.")] = False
-    decimal_comma: Annotated[bool, typer.Option("--decimal-comma", help="Numbers are written 3,5.")] = False
-    thousands: Annotated[
-        str | None, typer.Option(metavar="SIGN", help="The sign between thousands of numbers: . , ' or a space.")
-    ] = None
-    unit_normalise: Annotated[
-        str, typer.Option(metavar="FORMS", help="How names of units are made alike: trim_all,fold,number.")
-    ] = ""
-    also_of: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ACCOUNT", help="An account that the source belongs to as well."),
-    ] = None
+    `ways`: as given, by the name that the field has in specs.
+    """
 
-    def reading(self, decisions: StoreDecisions, account: str, unit: str) -> SourceReading | None:
+    source: str | None
+    also_of: list[str]
+    ways: Mapping[str, Any]
+
+    def reading(self, decisions: StoreDecisions, account: str, unit: str) -> Reading | None:
         """What an operator would allow for an account; None without a source."""
         if self.source is None:
             return None
-        return decisions.reading(
-            project_folder(Path.cwd()),
-            account,
-            self.also_of or [],
-            self.source,
-            privacy_unit=unit.split(","),
-            source_table=self.source_table,
-            csv_delimiter={"\\t": "\t"}.get(self.csv_delimiter, self.csv_delimiter),
-            csv_quote=self.csv_quote,
-            csv_encoding=self.csv_encoding,
-            hive=self.hive,
-            decimal_comma=self.decimal_comma,
-            thousands=self.thousands,
-            unit_normalise=[form.strip() for form in self.unit_normalise.split(",") if form.strip()],
-        )
+        base = project_folder(Path.cwd())
+        return decisions.reading(base, account, self.also_of, self.source, privacy_unit=unit.split(","), **self.ways)
+
+
+SOURCE = typer.Option(metavar="FILES", help="Records that releases may read, written as in specs: 'data/*.parquet'.")
+ALSO_OF = typer.Option(metavar="ACCOUNT", help="An account that the source belongs to as well.")
 
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `ReadingOptions`; it has the parameter `read`, and takes all others by name."""
-    shared = get_type_hints(ReadingOptions, include_extras=True)
+    """Gives a command the options that name a source and say how it is read; it has them as the parameter `read`."""
+    shared: dict[str, Any] = {"source": Annotated[str | None, SOURCE]}
+    defaults: dict[str, object] = {}
+    for name, field in OPTIONS.items():
+        metavar, text = field.metadata["help"]
+        if isinstance(field.default, bool):
+            shared[name] = Annotated[bool, typer.Option(option_of(name), help=text)]
+        else:
+            shared[name] = Annotated[str | None, typer.Option(metavar=metavar, help=text)]
+        written = field.metadata["written"]
+        defaults[name] = written(field.default) if written else None if field.default == () else field.default
+    shared["also_of"] = Annotated[list[str] | None, ALSO_OF]
     hints = get_type_hints(command, include_extras=True) | shared
 
     @wraps(command)
     def run(**arguments: Any) -> None:
-        read = ReadingOptions(**{name: arguments.pop(name) for name in shared})
-        command(read=read, **arguments)
+        given = {name: arguments.pop(name) for name in shared}
+        source, also_of = given.pop("source"), given.pop("also_of") or []
+        ways = {name: _way_of(name, value) for name, value in given.items() if value != defaults[name]}
+        command(read=ReadingOptions(source, also_of, ways), **arguments)
 
-    parameters = {name: parameter for name, parameter in signature(command).parameters.items() if name != "read"}
-    parameters |= signature(ReadingOptions).parameters
-    options = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, parameter in parameters.items()
-    ]
+    own = {name: parameter for name, parameter in signature(command).parameters.items() if name != "read"}
+    options = [each.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]) for name, each in own.items()]
+    for name in shared:
+        default = defaults.get(name)
+        options.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name]))
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     run.__annotations__ = hints
     return run
+
+
+def _way_of(name: str, value: object) -> object:
+    """What an option gives as a spec would hold it: a list of forms, a tab."""
+    if isinstance(OPTIONS[name].default, tuple):
+        return [form.strip() for form in str(value).split(",") if form.strip()]
+    return "\t" if value == "\\t" else value
 
 
 @ledger_app.command(name="open")
@@ -165,7 +158,7 @@ def open_account(
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
     _refuse_mixed(for_spec, yes, read, {"--privacy-unit": privacy_unit, "--neighbours": neighbours})
     if for_spec is not None:
-        spec_terms = (_total(total), renews is not None, signatures, read.also_of or [])
+        spec_terms = (_total(total), renews is not None, signatures, read.also_of)
         _open_for(for_spec, yes, account, spec_terms, store, as_json)
         return
     if account is None or privacy_unit is None or neighbours is None:
@@ -179,7 +172,7 @@ def open_account(
     new_account = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
     reading = read.reading(decisions, account, privacy_unit)
     with decisions.signing() as operator:
-        ledger.open_account(new_account, operator, reading, read.also_of or [])
+        ledger.open_account(new_account, operator, reading, read.also_of)
     print_statement(Statement.of(ledger, account), as_json)
     if reading is None and not as_json:
         out.print("Its releases can read nothing yet. Say what they may:")
@@ -198,7 +191,9 @@ def allow(
     yes: YesOption = None,
     query: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A query that joins or computes units, as this file is now. Needs --reason."),
+        typer.Option(
+            metavar="FILE", help="The query of a spec, as this file is now: shows its text, and asks. Needs --reason."
+        ),
     ] = None,
     code_lists: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A folder of public code lists, for all accounts.")
@@ -244,9 +239,10 @@ def allow(
     shows them in words with a digest, and asks; `--yes DIGEST` signs it.
     """
     others = {"--query": query, "--code-lists": code_lists, "--clock": clock, "--engine": engine, "--spark": spark}
-    _refuse_mixed(for_spec, yes, read, {**others, "--check": check, "--reason": reason or None})
+    if query is None or for_spec is not None:
+        _refuse_mixed(for_spec, yes, read, {**others, "--check": check, "--reason": reason or None})
     if for_spec is not None:
-        _allow_for(for_spec, yes, account, read.also_of or [], store, as_json)
+        _allow_for(for_spec, yes, account, read.also_of, store, as_json)
         return
     for_all = [name for name in (code_lists, clock, engine) if name is not None]
     subjects = [*for_all, *(name for name in (read.source, query, check) if name is not None)]
@@ -270,8 +266,13 @@ def allow(
     decisions, name = StoreDecisions.of(opened_store), str(account)
     reading = read.reading(decisions, name, decisions.ledger.account(name).privacy_unit)
     readings = [{"source": reading.facts()}] if reading is not None else []
-    for what in [*readings, *asked_by_options(query=query, check=check, spark=spark)]:
-        print_allowed(decisions.allow(name, what, reason, (read.also_of or []) if "source" in what else []), as_json)
+    asked = asked_by_options(query=query, check=check, spark=spark)
+    if query is not None and not as_json:
+        _show_query(
+            query, asked[0]["query"]["sha256"], yes, ["dphist", "ledger", "allow", name, *_where(store)], reason
+        )
+    for what in [*readings, *asked]:
+        print_allowed(decisions.allow(name, what, reason, (read.also_of) if "source" in what else []), as_json)
 
 
 @ledger_app.command()
@@ -390,12 +391,34 @@ def _refuse_mixed(for_spec: Path | None, yes: str | None, read: ReadingOptions, 
     """Refuses options beside `--for` that the spec stands for, and `--yes` without it."""
     if for_spec is None and yes is not None:
         raise typer.BadParameter("goes together with --for SPEC only", param_hint="--yes")
-    is_given = {
-        f"--{field.name}".replace("_", "-"): getattr(read, field.name) != field.default for field in fields(read)
-    }
-    is_given = {**is_given, "--also-of": False, **{name: value is not None for name, value in others.items()}}
-    if for_spec is not None and (mixed := [name for name, is_set in is_given.items() if is_set]):
+    given = {"--source": read.source, **{option_of(name): value for name, value in read.ways.items()}, **others}
+    if for_spec is not None and (mixed := [name for name, value in given.items() if value is not None]):
         raise typer.BadParameter(f"says these already; leave out {', '.join(mixed)}", param_hint="--for")
+
+
+def _show_query(query: Path, sha256: str, yes: str | None, command: list[str], reason: str) -> None:
+    """Shows the text of a query before it is signed: at a terminal it asks, elsewhere the command has said so.
+
+    `yes`: the digest that was shown before, of which nothing is asked. `command`: would sign it.
+    """
+    from dphist_pipeline.releasing.spec_decisions import DIGITS, not_signed, signed_another
+
+    content = query.read_bytes()
+    digest = sha256[:DIGITS]
+    if hashlib.sha256(content).hexdigest() != sha256 or yes not in (None, digest):
+        raise signed_another(yes or digest, hashlib.sha256(content).hexdigest()[:DIGITS])
+    # A sign that a terminal would obey, or hide, is shown by its number.
+    shown = (sign if sign.isprintable() or sign in "\n\t" else f"\\u{ord(sign):04x}" for sign in content.decode())
+    out.print(f"For {escape(str(query))} you sign this text:\n\n{escape(''.join(shown).strip())}\n")
+    print_facts(
+        {
+            "errors": "an item that raises is null for its row, where it looks at that row alone; anything else that "
+            "raises fails the release",
+            "digest": digest,
+        }
+    )
+    if yes is None and at_a_terminal() and not typer.confirm("Sign this?", default=False):
+        raise not_signed(digest, shlex.join([*command, "--query", str(query), "--reason", reason]))
 
 
 def _open_for(

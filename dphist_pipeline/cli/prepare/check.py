@@ -44,6 +44,7 @@ from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
+from dphist_pipeline.spec.sources import AN_ISO_DATE
 from dphist_pipeline.zone_data import MEND, zone_difference
 
 MOST_NAMED = 10
@@ -129,6 +130,7 @@ def check(
         "source_columns": columns,
         **({"encoding_read": encoding, "lines_read": lines} if encoding else {}),
         **({"columns_read": [{**vars(reading)} for reading in readings]} if readings else {}),
+        **declared_of(checked),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
         **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
@@ -150,6 +152,7 @@ def check(
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             **reliability_in_words(checked),
             **quality_in_words(checked),
+            **declared_in_words(checked),
             "account": checked.account,
             "columns": columns,
             **({"copied to": bucket} if bucket else {}),
@@ -198,6 +201,7 @@ MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
 # What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.
 QUALITY_NUMBERS = {
     "cut": "rows cut",
+    "misfiled": "rows in files of another period",
     "rows": "rows outside declared cells",
     "unparsed": "values that failed",
     "units": "units by rows",
@@ -213,6 +217,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         **tables_of(spec),
         **reliability_of(spec),
         **quality_of(spec),
+        **declared_of(spec),
         "columns": [*(column for axis in spec.axes for column in axis.columns), *KINDS_OF_VALUES],
         "privacy_unit": spec.privacy_unit,
         "sensitivity": spec.sensitivity,
@@ -299,6 +304,22 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
     return {"quality_half_widths": widths, "quality_tells_from": rows_for_quality(spec)} if widths else {}
 
 
+def declared_of(spec: ReleaseSpec) -> dict[str, Any]:
+    """What each derived column holds, and which rows count, as JSON values; none where nothing is declared."""
+    derived = {one.column: one.says for one in spec.derive}
+    kept = [one.says for one in spec.keep]
+    return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {})}
+
+
+def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
+    """The derived columns and the rows that count, for a terminal."""
+    declared = declared_of(spec)
+    words = {f"derived {name}": says for name, says in declared.get("derived", {}).items()}
+    if any(one.reads_dates for one in spec.derive):
+        words["their dates"] = f"in text: ISO dates, as {AN_ISO_DATE}, unless `first_of` gives a `format`"
+    return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})
+
+
 def remarks_of(spec: ReleaseSpec) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
@@ -330,6 +351,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
         {
             "cells": f"{facts['cells']:,}, every one of them published for each {each}",
             **({} if spec.family is None else tables_in_words(spec)),
+            **declared_in_words(spec),
             "columns": ", ".join(facts["columns"]),
             "sensitivity": f"{facts['sensitivity']}: {facts['sensitivity_because']}",
             "mechanism": ", ".join(

@@ -39,6 +39,7 @@ from dphist_pipeline.confidential.reading.source import (
     without_values,
 )
 from dphist_pipeline.declared_numbers import NUMBERS, WHOLE_NUMBERS
+from dphist_pipeline.reading import UTF_8, Encoding, Reading
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.sql_files import identifier, literal
 
@@ -79,7 +80,7 @@ def open_files(
         raise SourceRefused(where, f"mixes {' and '.join(sorted(endings))} files; name one kind")
     # Of folders that ought to be called `column=value`, one that is not may still be called as a value is.
     above = without_values(Path(os.path.commonpath([path.parent for path in files])).parent)
-    folders = folder_columns(files, above) if source.hive else ()
+    folders = folder_columns(files, above) if source.reading.hive else ()
     if endings == {".parquet"}:
         called = {str(path): without_values(path) for path in files}
         return open_parquet(connection, called, where, folders, numbers=source.numbers)
@@ -293,28 +294,25 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
     Raises:
         SourceRefused: for a damaged archive, and for header lines that do not serve; none is shown.
     """
-    where = without_values(files[0].parent)
+    where, encoding = without_values(files[0].parent), source.reading.csv_encoding
     if folders and copies is not None and any("=" in part for part in copies.parts):
         raise SourceRefused(where, "is read with `hive: true` by a store in a folder called `column=value`; move that")
     by_header: dict[tuple[str, ...], list[Path]] = {}
     cr_ends = {}
     for path in files:
         _check_whole(path)
-        names, cr_ends[path] = _csv_header(path, source)
+        names, cr_ends[path] = _csv_header(path, source.reading)
         by_header.setdefault(names, []).append(path)
     headers = [(without_values(of[0]), names) for names, of in by_header.items()]
     header = _all_names(headers)
     refuse_shadowed(where, header, folders)
     read = {path: path for path in files}
-    is_plain = source.csv_encoding == csv_text.UTF_8 and (
-        copies is None or all(_is_plain(path, cr_ends[path]) for path in files)
-    )
+    is_plain = encoding == UTF_8 and (copies is None or all(_is_plain(path, cr_ends[path]) for path in files))
     if copies is not None and not is_plain:
         read = {
-            path: _copy_marked(path, source.csv_encoding, cr_ends[path], copies / str(number))
-            for number, path in enumerate(files)
+            path: _copy_marked(path, encoding, cr_ends[path], copies / str(number)) for number, path in enumerate(files)
         }
-    form = LineForm(source.csv_delimiter, source.csv_quote, marked=not is_plain)
+    form = LineForm(source.reading.csv_delimiter, source.reading.csv_quote, marked=not is_plain)
     before, after = _lines_reading(read[files[0]], folders)
     parts: list[str] = []
     unreadable: list[str] = []
@@ -332,7 +330,7 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
     doubts = (
         f"{called}: {doubt}"
         for called, names in headers
-        if (doubt := csv_text.doubt_of_header(names, source.csv_delimiter))
+        if (doubt := csv_text.doubt_of_header(names, source.reading.csv_delimiter))
     )
     return Source(
         types,
@@ -394,7 +392,7 @@ def _is_plain(path: Path, cr_ends: bool) -> bool:
         return csv_text.is_plain(file, cr_ends)
 
 
-def _copy_marked(path: Path, encoding: csv_text.Encoding, cr_ends: bool, folder: Path) -> Path:
+def _copy_marked(path: Path, encoding: Encoding, cr_ends: bool, folder: Path) -> Path:
     """A copy in UTF-8 whose lines DuckDB finds, in folders `column=value` as those of the file."""
     copied = folder.joinpath(*(part for part in path.parts[:-1] if part.find("=") > 0), "rows.csv")
     copied.parent.mkdir(parents=True)
@@ -403,7 +401,7 @@ def _copy_marked(path: Path, encoding: csv_text.Encoding, cr_ends: bool, folder:
     return copied
 
 
-def _csv_header(path: Path, source: SourcePlan) -> tuple[tuple[str, ...], bool]:
+def _csv_header(path: Path, reading: Reading) -> tuple[tuple[str, ...], bool]:
     """The column names in the first line of a CSV file; no message repeats them, or says which are alike.
 
     With whether that line, and so each of the file, ends at a carriage return alone.
@@ -411,17 +409,17 @@ def _csv_header(path: Path, source: SourcePlan) -> tuple[tuple[str, ...], bool]:
     start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
-        line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), source.csv_encoding)))
+        line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), reading.csv_encoding)))
         line = "" if len(start) == csv_text.LONGEST_HEADER and not end else line.removeprefix(csv_text.BOM)
         with suppress(ValueError):
-            return tuple(csv_text.header_names(line, source.csv_delimiter, source.csv_quote)), end == "\r"
-        doubt = csv_text.doubt_of_line(line, source.csv_quote)
+            return tuple(csv_text.header_names(line, reading.csv_delimiter, reading.csv_quote)), end == "\r"
+        doubt = csv_text.doubt_of_line(line, reading.csv_quote)
     likely = csv_text.likely_encoding(start.partition(b"\n")[0])
-    mend = "" if likely == source.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
+    mend = "" if likely == reading.csv_encoding else f"; its bytes look like {likely}: declare `csv_encoding: {likely}`"
     if likely is None:
         mend = f"; its bytes look like UTF-16, which is not read: {csv_text.WRITE_ANEW}"
     raise SourceRefused(
         without_values(path),
-        f"cannot be read, or has no usable header line: {doubt}column names in {source.csv_encoding}, each once, apart "
-        f"by the declared `csv_delimiter`{mend}",
+        f"cannot be read, or has no usable header line: {doubt}column names in {reading.csv_encoding}, each once, "
+        f"apart by the declared `csv_delimiter`{mend}",
     )

@@ -20,6 +20,13 @@ from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
+from dphist_pipeline.confidential.reading._declared_columns import (
+    CATEGORIES,
+    check_kept,
+    kept_rows,
+    numbers_of,
+    with_derived_columns,
+)
 from dphist_pipeline.confidential.reading._derived import select_rows, with_plain_numbers
 from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import (
@@ -47,10 +54,10 @@ from dphist_pipeline.confidential.reading.source import (
 )
 from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
 from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.spec.declared_columns import inputs_of
 from dphist_pipeline.spec.sources import TEXT, undeclared_dates
 from dphist_pipeline.sql_files import identifier, literal, statement
 
-CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
 USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"
 
@@ -92,7 +99,7 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
 def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
     """Writes all rows by one statement; or says that the engine failed on something that may be what a row holds.
 
-    An allowed query may look at many rows at once, so that none of them has a meaning alone: its failure goes on.
+    A query may look at many rows at once, so that none of them has a meaning alone: its failure goes on.
     """
     try:
         with opened_source(plan.source, folder, plan.time_zone) as (connection, source):
@@ -100,7 +107,7 @@ def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
     except rows_alone.OF_THE_MACHINE:
         raise
     except duckdb.Error:
-        if plan.source.query is not None and plan.source.query.query.trusted:
+        if plan.source.query is not None:
             raise
         return False
     return True
@@ -118,12 +125,11 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 
 
 def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
-    """The columns of a source that staging reads, by a judged query or without one."""
-    query = plan.source.query.query if plan.source.query is not None else None
+    """The columns of a source that staging reads without a query."""
     columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
-    read = {column.lower() for column in query.columns} if query is not None else set()
-    return {column for column in source.types if column in columns or column.lower() in read}
+    columns |= inputs_of(plan.derive, plan.keep)
+    return {column for column in source.types if column in columns}
 
 
 def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
@@ -147,22 +153,24 @@ def prepared(
     plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, empty: bool = False
 ) -> tuple[Source, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
-    source_plan = plan.source
+    source_plan, reading = plan.source, plan.source.reading
     source = replace(source, unit=_unit_of(plan))
     if source_plan.query is not None:
-        source = select_rows(connection, source, source_plan.query, plan.privacy_unit.columns)
+        source = select_rows(connection, source, source_plan.query, source_plan.tries)
     if empty:
         none = f"(SELECT * FROM ({source.relation}) WHERE false)"
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
+    source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
-    as_numbers = tuple(axis.column for axis in plan.domain.axes if _is_number(axis))
-    source, numbers = with_plain_numbers(source, as_numbers, source_plan.decimal_comma, source_plan.thousands)
+    as_numbers = (*(axis.column for axis in plan.domain.axes if _is_number(axis)), *numbers_of(plan.keep))
+    source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""))
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
     ]
+    source = kept_rows(source, plan.keep, types, numbers)
     parameters: dict[str, object] = {**source.parameters, **_ends(plan)}
     for axis in axes:
         parameters.update({} if axis.table else axis.parameters)
@@ -170,8 +178,9 @@ def prepared(
 
 
 def _with_digits(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The types of a source's columns, decimals of axes with their parameters; no record is read."""
-    decimals = [axis.column for axis in plan.domain.axes if source.types[axis.column] == "DECIMAL"]
+    """The types of a source's columns, decimals that are compared with their parameters; no record is read."""
+    columns = [*(axis.column for axis in plan.domain.axes), *(one.column for one in plan.keep)]
+    decimals = [column for column in columns if source.types[column] == "DECIMAL"]
     if not decimals:
         return dict(source.types)
     problem = "has decimals of a kind that cannot be read"
@@ -185,23 +194,20 @@ def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
 
 def _unread(found: SourcePlan) -> str:
     """What a message says of a source that could not be read to its end."""
-    trusted = ", or a row on which the allowed query fails" if found.query and found.query.query.trusted else ""
+    trusted = ", or a row on which the allowed query fails" if found.query is not None else ""
     store = ", a store that gave no answer or whose files changed" if found.written.in_store else ""
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
 
 
-def unit_kinds(source: SourcePlan, columns: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+def unit_kinds(source: SourcePlan, folder: Path) -> tuple[str, ...]:
     """What the columns of a unit hold (see `kind_of`), by the types of a source's columns; no record is read.
-
-    Args:
-        columns: that name the unit.
 
     Raises:
         SourceRefused, ColumnRefused: there are no files yet, or no such column, or its type names no unit.
     """
     with opened_source(source, folder, rows=False) as (_, opened):
-        opened = replace(opened, unit=columns)
-        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in columns)
+        opened = replace(opened, unit=source.reading.unit)
+        return tuple(kind_of(opened.type_of(column, UNITS, USE_OF_UNIT)) for column in opened.unit)
 
 
 def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
@@ -214,10 +220,11 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
         if source.is_csv and plan.privacy_unit == "row":
             raise SourceRefused(plan.source.written, UNIT_UNNAMED)
         source = replace(source, unit=_unit_of(plan))
-        for column in source.unit if source.is_csv else ():
+        for column in source.unit if source.is_csv and not source.names_unit else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
-            source = select_rows(connection, source, plan.source.query, plan.privacy_unit.columns)
+            source = select_rows(connection, source, plan.source.query, plan.source.tries)
+        source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
         columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
         types = {**source.types, **source.server_times}
@@ -236,7 +243,7 @@ def opened_source(
         rows: whether rows are read, and not the columns alone.
     """
     objects = object_stores.find_objects(source.written, source.needed) if source.written.in_store else ()
-    files = () if objects or source.format == "postgres" else files_of(source)
+    files = () if objects or source.reading.format == "postgres" else files_of(source)
     settings = engine_settings(folder)
     if source.query is not None:  # DuckDB would move what two expressions share out of the TRY around each
         settings["disabled_optimizers"] += ",common_subexpressions"
@@ -264,7 +271,8 @@ def files_of(source: SourcePlan) -> tuple[Path, ...]:
     """The files of a source that is in files here, sorted; refuses what leads out of the folder that was allowed."""
     written = str(source.written) if str(source.written) != source.written.resolved else None
     files = tuple(sorted({file for each in source.needed or [source.pattern] for file in find_files(each, written)}))
-    if source.folder is not None and not all(path.resolve().is_relative_to(source.folder) for path in files):
+    folder = source.reading.folder
+    if folder is not None and not all(path.resolve().is_relative_to(folder) for path in files):
         raise SourceRefused(source.written, "is a link out of the folder that was allowed; copy the files into it")
     return files
 
@@ -273,9 +281,9 @@ def _attach(source: SourcePlan, files: tuple[Path, ...], connection: duckdb.Duck
     """Attaches the database, or reaches the object store, that a plan names, if it names one."""
     if source.written.in_store:
         object_stores.reach(connection, source.written)
-    elif source.format == "postgres":
-        databases.attach_server(connection, source.address, source.written)
-    elif source.format == "duckdb":
+    elif source.reading.format == "postgres":
+        databases.attach_server(connection, source.written.resolved, source.written)
+    elif source.reading.format == "duckdb":
         if len(files) > 1:
             raise SourceRefused(source.written, "finds several databases, and a release reads one; name its file")
         databases.attach_file(connection, str(files[0]), source.written)
@@ -288,18 +296,20 @@ def _columns(
     connection: duckdb.DuckDBPyConnection,
     copies: Path | None,
 ) -> Source:
-    table = str(source.table)
-    if source.format == "postgres":
+    reading, table = source.reading, str(source.reading.table)
+    if reading.format == "postgres":
         return databases.open_server_table(connection, table, source.written)
-    if source.format == "duckdb":
+    if reading.format == "duckdb":
         return databases.open_file_table(connection, table, source.written)
     if objects:
-        return object_stores.open_objects(connection, objects, source.written, source.hive, source.numbers)
+        return object_stores.open_objects(connection, objects, source.written, reading.hive, source.numbers)
     return open_files(connection, files, source, copies)
 
 
 def _check_types(plan: CountingPlan, source: Source) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
+    columns = (*_unit_of(plan), *(axis.column for axis in plan.domain.axes), plan.period_column)
+    source.refuse_missing(column for column in columns if column is not None)
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
@@ -321,6 +331,7 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     for column, field in plan.undeclared_dates.items():
         if source.types[column] in TEXT and column not in source.server_times:
             raise ColumnRefused(column, undeclared_dates(field))
+    check_kept(source, plan.keep)
 
 
 def _check_numbers(axis: BinnedAxis, source: Source) -> None:
@@ -336,9 +347,9 @@ def _check_numbers(axis: BinnedAxis, source: Source) -> None:
 
 def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
-    for column, decided in zip(plan.privacy_unit.columns, plan.unit_kinds, strict=False):
+    for column, decided in zip(plan.privacy_unit.columns, plan.source.reading.unit_kinds, strict=False):
         kind = kind_of(source.types[column])
-        if "number" in plan.unit_normalise and {kind, decided} <= {"text", "whole number", "number"}:
+        if plan.source.numbers and {kind, decided} <= {"text", "whole number", "number"}:
             continue
         if "NULL" not in (kind, decided) and kind != decided:
             problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"
@@ -361,8 +372,9 @@ def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], 
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
     if unit:
-        point = "," if plan.source.decimal_comma else "."
-        named = unit_sql(plan.privacy_unit.columns, plan.unit_normalise, source, point)
+        reading = plan.source.reading
+        point = "," if reading.decimal_comma else "."
+        named = unit_sql(plan.privacy_unit.columns, reading.unit_normalise, source, point)
         values += [f"{text} AS {name}" for name, text in named.names.items()]
     found = [f"value_{number}" for number in range(len(axes))]
     if plan.rows_seen is not None:
@@ -422,11 +434,15 @@ def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
 
 
 def in_period(plan: CountingPlan, source: Source) -> str:
-    """SQL of whether a row happened in the plan's period: local wall clock is compared, on both sides."""
+    """SQL of whether a row happened in the plan's period, or `outside` of it: local wall clock is compared.
+
+    It is null, and takes no row, where the row's time does not parse.
+    """
     if plan.period_column is None:
         return "true"
     moment = moment_of(plan, source, plan.period_column)
-    return f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+    within = f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+    return f"NOT ({within})" if plan.outside else within
 
 
 def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source) -> Source:
@@ -435,7 +451,7 @@ def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPl
     One file stays in each list, which may not be empty; its rows are in another period by themselves.
     """
     begins = f"{plan.period_column}="
-    if not plan.source.hive or plan.source.query is not None or plan.period_column is None or not _ends(plan):
+    if not plan.source.reading.hive or plan.source.query is not None or plan.period_column is None or not _ends(plan):
         return source
     lists = {name: files for name, files in source.parameters.items() if isinstance(files, list)}
     values = {

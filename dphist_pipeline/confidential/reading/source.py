@@ -159,11 +159,31 @@ class Source:
         if column in self.lacking:
             raise ColumnRefused(column, lacks(self.lacking[column]))
         if column not in self.types:
-            raise ColumnRefused(column, f"is not in the source. {self.nearest(column)}")
+            self.refuse_missing([column])
         kind = self.types[column]
         if kind not in (*allowed, *ALWAYS):
             raise ColumnRefused(column, f"has type {kind}, which cannot serve as {use}")
         return kind
+
+    def refuse_missing(self, columns: Iterable[str]) -> None:
+        """Refuses columns that are not in the source, all in one message, with the nearest name of each."""
+        missing = [column for column in dict.fromkeys(columns) if column not in self.types]
+        hints = [self.nearest(column) for column in missing]
+        others = [
+            f"Nor is column {column!r}.{'' if hint == hints[0] else f' {hint}'}"
+            for column, hint in zip(missing[1:], hints[1:], strict=True)
+        ]
+        if missing:
+            raise ColumnRefused(missing[0], " ".join(["is not in the source.", hints[0], *others]))
+
+    @property
+    def names_unit(self) -> bool:
+        """Whether a first line of CSV names all columns of the privacy unit, so that it is no record.
+
+        Case and signs may differ; letters may not, since a value of a record may be near any name.
+        """
+        names = {_plain_name(name) for name in self.types if name not in self.lacking}
+        return bool(self.unit) and all(_plain_name(column) in names for column in self.unit)
 
     def nearest(self, column: str) -> str:
         """What to say of a column that is missing: the nearest name that the source has, or another hint.
@@ -173,13 +193,11 @@ class Source:
         """
         if not self.is_csv:
             return did_you_mean(column, self.types)
-        names_unit = bool(self.unit) and {*self.unit} <= {*self.types} - {*self.lacking}
         alike = [name for name in self.types if _plain_name(name) == _plain_name(column)]
         near = alike[:1] or get_close_matches(column, self.types, n=2, cutoff=0.6)
-        if names_unit and near:
-            return f"Did you mean {' or '.join(map(repr, near))}?"
-        if column in self.unit and alike and not self.doubt:
-            return "The header line writes it in other letters: case, blanks and quotes count. Write it as there."
+        if near and self.names_unit:
+            counts = " Case, blanks and quotes count." if alike else ""
+            return f"Did you mean {' or '.join(map(repr, near))}?{counts}"
         return f"{self.doubt or 'Check the header line'}."
 
 

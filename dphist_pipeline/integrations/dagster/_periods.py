@@ -118,7 +118,9 @@ def condition_of(spec: ReleaseSpec) -> dg.AutomationCondition[Any] | None:
     if spec.automation is None:
         return None
     ask: Any = dg.AutomationCondition
-    ready = ask.missing() & ~ask.any_deps_missing() & ~ask.any_deps_in_progress() & ~ask.in_progress()
+    # Without `deps`, records come from an external asset, of which Dagster knows no materialization.
+    there = ask.missing() & ~ask.any_deps_missing() & ~ask.any_deps_in_progress() if spec.deps else ask.missing()
+    ready = there & ~ask.in_progress()
     if spec.automation == "eager":
         # Not `since_last_handled`, which forgets at the first evaluation of all what was missing by then.
         news = (ask.newly_missing() | ask.any_deps_updated()).since(ask.newly_requested() | ask.newly_updated())

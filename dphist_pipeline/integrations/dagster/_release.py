@@ -1,6 +1,6 @@
 """Dagster: a component that turns one release spec into assets, checks, a job and a schedule.
 
-    deps → records → cube → sanitized → published         all but `deps` in the group of the release
+    deps → records → cube → sanitized → published         all but `deps`, or the source, in the group of the release
            └ confidential ┘ └───── public ──────┘
 
 One step makes all four, by the functions that `dphist release` runs: a step of its own for each would start a process
@@ -34,7 +34,13 @@ from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
 from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
 from dphist_pipeline.integrations.dagster._tables import table_assets
-from dphist_pipeline.integrations.dagster._upstream import RANGE_END, RANGE_START, refuse_failed_checks, refuse_missing
+from dphist_pipeline.integrations.dagster._upstream import (
+    RANGE_END,
+    RANGE_START,
+    refuse_failed_checks,
+    refuse_missing,
+    sources_of,
+)
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.public_folder import NotCopied
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -148,9 +154,10 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         "records": f"Rows of one period in declared cells. {WITHHELD}",
         "cube": f"Bounded counts of {cells_text} cells. {WITHHELD}",
     }
+    sources = sources_of(spec, group.prefix)
     options: dict[str, Any] = {"automation_condition": condition, "skippable": True}
     return Parts(
-        records=group.asset("records", "duckdb", texts["records"], None, private, deps=spec.deps, **options),
+        records=group.asset("records", "duckdb", texts["records"], None, private, deps=sources, **options),
         cube=group.asset("cube", "polars", texts["cube"], "records", private, skippable=True),
         sanitized=group.asset("sanitized", "python", sanitized, "cube", public, skippable=True),
         published=_published_asset(spec, group, public),

@@ -27,6 +27,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.declared_columns import source_columns
 
 PUBLIC_URL = "DPHIST_PUBLIC_URL"
 # The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.
@@ -213,7 +214,7 @@ def _lineage(audit: Mapping[str, Any], deps: Sequence[str]) -> dg.TableColumnLin
     key = dg.AssetKey(dep.split("/"))
     return dg.TableColumnLineage(
         {
-            name: [dg.TableColumnDep(key, axis.column)]
+            name: [dg.TableColumnDep(key, column) for column in source_columns(audit.get("derive", ()), axis.column)]
             for axis in domain_of(audit["axes"]).axes
             for name in ReaderAxis(axis).published
         }

@@ -1,10 +1,11 @@
-"""Whether the assets that records come from are there for a period, as Dagster's own records say it.
+"""The assets that records come from, and whether they are there for a period, as Dagster's own records say it.
 
 Keys of assets and of their partitions are public: they follow from definitions and the calendar, not from records.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -12,6 +13,7 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from dphist_pipeline.errors import Refused, first_of
+from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.periods import Period
 
 MOST_NAMED = 10
@@ -19,6 +21,24 @@ PASSED, FAILED = "SUCCEEDED", "FAILED"
 PARTITION = "dagster/partition"
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 MOST_AT_ONCE = 1_000
+_NO_PART_OF_A_KEY = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def sources_of(spec: ReleaseSpec, prefix: str) -> Sequence[str]:
+    """The keys of the assets that records come from: `deps`, or an external asset that is named after the source.
+
+    `data/{year}-{month}.csv` is `data/year-month.csv`, and `data/admissions/*.parquet` is `data/admissions`. The key is
+    of the address as written, never of what the environment gave.
+
+    Args:
+        prefix: of the keys of the release's own assets, none of which comes from itself.
+    """
+    if spec.deps:
+        return spec.deps
+    address = "/".join([spec.source.replace(":", "/"), *filter(None, [spec.source_table])])
+    parts = [_NO_PART_OF_A_KEY.sub("_", re.sub(r"[{}]", "", part)).strip("_") for part in address.split("/")]
+    key = "/".join(part for part in parts if part and not part.startswith(".")) or "source"
+    return (f"{key}/source",) if key.startswith(f"{prefix}/") else (key,)
 
 
 def upstream_missing(release: str, period: str, missing: Sequence[str]) -> Refused:

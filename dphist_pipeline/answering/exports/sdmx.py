@@ -5,6 +5,7 @@ That is told in SDMX-ML 2.1: code lists, concepts, structure and dataflow.
 
 from __future__ import annotations
 
+import csv
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from dphist_pipeline.about_publisher import About
-from dphist_pipeline.answering._axis_codes import Code, code_list, codes_of, common_axes, free_name
-from dphist_pipeline.answering.exported_rows import (
-    COLUMNS,
+from dphist_pipeline.answering.exports import columns
+from dphist_pipeline.answering.exports.codes import Code, code_list, codes_of, common_axes, free_name
+from dphist_pipeline.answering.exports.columns import KEY, Column
+from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
     days_of,
@@ -34,14 +36,6 @@ AGENCY, VERSION = "DPHIST", "1.0"
 TIME, VALUE, STATUS = "TIME_PERIOD", "OBS_VALUE", "OBS_STATUS"
 TAKEN = {*("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY"), TIME, VALUE, STATUS, "REVISION"}
 NORMAL, UNRELIABLE, HIDDEN = "A", "U", "Q"  # of SDMX's list CL_OBS_STATUS
-ATTRIBUTES = {
-    "UNBIASED": "unbiased",
-    "STANDARD_ERROR": "standard_error",
-    "CI_LOWER": "ci_lower",
-    "CI_UPPER": "ci_upper",
-    "RELIABILITY": "reliability",
-    "NOTE": "note",
-}
 _AGENCY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*", re.ASCII)
 _PLACE = "http://www.sdmx.org/resources/sdmxml/schemas/v2_1"
 _NAMES = {"mes": f"{_PLACE}/message", "str": f"{_PLACE}/structure", "com": f"{_PLACE}/common"}
@@ -51,7 +45,20 @@ _STATUS = {
     UNRELIABLE: marked("Low reliability: the error is large beside the count"),
     HIDDEN: marked("Suppressed: below the least figure that the publisher shows"),
 }
-_KINDS = {"REVISION": "Integer", "NOTE": "String", "RELIABILITY": "String"}  # every other one is a Double
+_MEANINGS = {column.name: column.meaning for column in columns.COLUMNS}
+_KINDS = {"double": "Double", "int64": "Integer"}  # every other one is a String
+
+
+def write(exported: Exported, file: Path) -> None:
+    """Writes the file with the data."""
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened, lineterminator="\n").writerows(sdmx_lines(exported))
+
+
+def attributes_of(exported: Exported) -> dict[str, Column]:
+    """The columns that stand beside the value, by their id."""
+    names = {*exported.columns} - {"estimate"}
+    return {column.name.upper(): column for column in columns.COLUMNS if not column.is_fact and column.name in names}
 
 
 def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
@@ -62,26 +69,27 @@ def sdmx_lines(exported: Exported) -> Iterator[list[Any]]:
     Raises:
         ValueError: the periods have other axes.
     """
-    identifiers = dimensions(common_axes(exported.publications)).values()
+    attributes = attributes_of(exported)
+    identifiers = dimensions(common_axes(exported.publications), attributes).values()
     time = [TIME] if has_periods(exported) else []
-    yield ["STRUCTURE", "STRUCTURE_ID", "ACTION", *identifiers, *time, VALUE, STATUS, "REVISION", *ATTRIBUTES]
+    yield ["STRUCTURE", "STRUCTURE_ID", "ACTION", *identifiers, *time, VALUE, STATUS, "REVISION", *attributes]
     structure = ["dataflow", f"{agency(exported.about)}:{exported.audit['release']}({VERSION})", "I"]
     for one, table in zip(exported.publications, exported.tables(), strict=True):
         codes = _codes(one.domain, one.audit.get("model") == "local")
         when = [_time_range(one.audit)] if time else []
         places, hidden = places_of(exported, table), masks_of(one, table)
         status = [UNRELIABLE if word == "poor" else NORMAL for word in table["reliability"].to_pylist()]
-        numbers = {name: table[name].to_pylist() for name in ("estimate", *ATTRIBUTES.values())}
-        if hidden is not None:
-            status = [HIDDEN if low else word for word, low in zip(status, hidden.estimate.tolist(), strict=True)]
-            for name in ("estimate", "unbiased", "ci_lower", "ci_upper"):
-                visible = ~np.logical_or(*hidden.of(name))
+        numbers = {name: table[name].to_pylist() for name in ("estimate", *(one.name for one in attributes.values()))}
+        if hidden:
+            status = [HIDDEN if low else word for word, low in zip(status, hidden["estimate"][0].tolist(), strict=True)]
+            for name, (low, out) in hidden.items():
+                visible = ~(low | out)
                 numbers[name] = [value if keep else None for value, keep in zip(numbers[name], visible, strict=True)]
-        columns = [[in_places(value, places.get(name)) for value in column] for name, column in numbers.items()]
-        for cell, of, (estimate, *attributes) in zip(
-            zip(*codes, strict=True), status, zip(*columns, strict=True), strict=True
+        written = [[in_places(value, places.get(name)) for value in values] for name, values in numbers.items()]
+        for cell, of, (estimate, *beside) in zip(
+            zip(*codes, strict=True), status, zip(*written, strict=True), strict=True
         ):
-            yield [*structure, *cell, *when, estimate, of, one.audit["revision"], *attributes]
+            yield [*structure, *cell, *when, estimate, of, one.audit["revision"], *beside]
 
 
 def has_periods(exported: Exported) -> bool:
@@ -89,9 +97,9 @@ def has_periods(exported: Exported) -> bool:
     return bool(exported.audit["period"] != "all")
 
 
-def dimensions(axes: Iterable[str]) -> dict[str, str]:
+def dimensions(axes: Iterable[str], attributes: Iterable[str]) -> dict[str, str]:
     """The id of each axis; one with the id of another, or the name of a column of every file, gets underscores."""
-    identifiers, reserved = dict[str, str](), {*TAKEN, *ATTRIBUTES}
+    identifiers, reserved = dict[str, str](), {*TAKEN, *attributes}
     for name in axes:
         identifiers[name] = free_name(name.upper(), reserved)
         reserved.add(identifiers[name])
@@ -139,7 +147,9 @@ class _Structure:
     def __init__(self, exported: Exported) -> None:
         self._exported = exported
         self._release, self._agency = str(exported.audit["release"]), agency(exported.about)
-        self._axes = {one: axis for axis, one in dimensions(common_axes(exported.publications)).items()}
+        self._attributes = attributes_of(exported)
+        axes = common_axes(exported.publications)
+        self._axes = {one: axis for axis, one in dimensions(axes, self._attributes).items()}
         self._title = visible(title_of(exported))
 
     def text(self) -> str:
@@ -193,18 +203,18 @@ class _Structure:
         if has_periods(self._exported):
             about[TIME] = ("period", gettext("first day of the period, and its length in days"))
         about |= {
-            VALUE: ("estimate", translated(COLUMNS["estimate"])),
+            VALUE: ("estimate", translated(_MEANINGS["estimate"])),
             STATUS: ("status", gettext("whether the value is reliable and shown")),
         }
-        about |= {"REVISION": ("revision", translated(COLUMNS["revision"]))}
-        about |= {identifier: (column, self._meaning(column)) for identifier, column in ATTRIBUTES.items()}
+        about |= {"REVISION": ("revision", translated(_MEANINGS["revision"]))}
+        about |= {identifier: (column.name, self._meaning(column)) for identifier, column in self._attributes.items()}
         for identifier, (name, meaning) in about.items():
             _named(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
-    def _meaning(self, column: str) -> str:
-        meaning = translated(COLUMNS[column])
+    def _meaning(self, column: Column) -> str:
+        meaning = translated(column.meaning)
         words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
-        return f"{meaning} {words}" if column == "reliability" else meaning
+        return f"{meaning}: {words}" if column.name == "reliability" else meaning
 
     def _data_structure(self, structures: ET.Element) -> None:
         title = gettext("Structure of %(title)s", title=self._title)
@@ -220,14 +230,14 @@ class _Structure:
             self._concept_of(one, TIME)
             _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType="ObservationalTimePeriod")
         attributes = _below(components, "str:AttributeList", id="AttributeDescriptor")
-        for identifier in (STATUS, "REVISION", *ATTRIBUTES):
+        for identifier in (STATUS, "REVISION", *self._attributes):
             status = "Mandatory" if identifier in (STATUS, "REVISION") else "Conditional"
             one = _below(attributes, "str:Attribute", id=identifier, assignmentStatus=status)
             self._concept_of(one, identifier)
             if identifier == STATUS:
                 self._listed(one, "CL_OBS_STATUS")
             else:
-                kind = _KINDS.get(identifier, "Double")
+                kind = _KINDS.get(({"REVISION": KEY[1]} | self._attributes)[identifier].kind, "String")
                 _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType=kind)
             _below(_below(one, "str:AttributeRelationship"), "str:PrimaryMeasure").append(_reference(id=VALUE))
         measures = _below(components, "str:MeasureList", id="MeasureDescriptor")

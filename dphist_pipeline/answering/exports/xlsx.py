@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from dphist_pipeline.answering.exported_rows import Exported, facts_of, places_of, title_of, with_words
+from dphist_pipeline.answering.exports.rows import Exported, facts_of, places_of, title_of, with_words
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import is_formula
 
@@ -17,7 +18,7 @@ MOST_ROWS = 1_048_576
 AS_TEXT = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False, "constant_memory": True}
 
 
-def write_xlsx(exported: Exported, file: Path) -> None:
+def write(exported: Exported, file: Path) -> None:
     """Writes the workbook.
 
     Raises:
@@ -67,7 +68,7 @@ def _write(sheet: Any, row: int, place: int, value: Any, shown: Any) -> None:
         sheet.write_string(row, place, value, shown)
     elif isinstance(value, date):
         sheet.write_datetime(row, place, value, shown)
-    else:
+    elif math.isfinite(value):  # sheets know no infinity: the cell of an open end is empty
         sheet.write_number(row, place, value, shown)
 
 

@@ -14,44 +14,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dphist_pipeline.about_publisher import About
-from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication
+from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication, marginals, wholes
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
+from dphist_pipeline.answering.exports import columns
+from dphist_pipeline.answering.exports.columns import KEY, Cells, in_arrow
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
-from dphist_pipeline.domain import Axis, BinnedAxis
-from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext
-from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.domain import BinnedAxis
+from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
+from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.publishing.release_files import published_unbiased
-from dphist_pipeline.shown_below import Masks, hidden_in_words, limit_of, masks, words_for
+from dphist_pipeline.shown_below import hidden_in_words, limit_of, masks, words_for
 
-_MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
-COLUMNS = {
-    "period": marked("first day of the period"),
-    "revision": marked("from 1; only the latest revision of a period is exported, unless another one is asked for"),
-    "estimate": _MEANINGS["estimate"],
-    "unbiased": _MEANINGS["unbiased_estimate"],
-    "standard_error": marked("standard deviation of the noise in `unbiased`"),
-    "ci_lower": _MEANINGS["ci_lower"],
-    "ci_upper": _MEANINGS["ci_upper"],
-    "reliability": marked("a word for the error, see below"),
-    "note": marked("what to know about the estimate, in English"),
-    "period_start": "first day of the period, as a date; empty without periods",
-    "period_end": "day after the last day of the period, as a date; empty without periods",
-}
-# Columns of `VALUE_COLUMNS` beside those that an answer tells of a cell follow as they were published.
-_TOLD = {"estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"}
-FURTHER = tuple(column for column in VALUE_COLUMNS if column.name not in _TOLD)
-_KEY = ("period", "revision")
-NUMBERS = ("estimate", "unbiased", "standard_error", "ci_lower", "ci_upper")
-MASKED = ("estimate", "unbiased", "ci_lower", "ci_upper")
+Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+LATEST = "latest"
 NOBODY = About()
 
 
@@ -116,45 +97,68 @@ class Exported:
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name."""
-        told = COLUMNS | {column.name: column.in_views for column in FURTHER}
-        numbers = {name: about for name, about in told.items() if name not in (*_KEY, *self._axes)}
-        return {**{name: COLUMNS[name] for name in _KEY}, **self._axes, **numbers}
+        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name.
+
+        Whole numbers come first in tables of a family: there they have less error, and agree over all tables.
+        """
+        axes = self._axes
+        told = {column.name: column.meaning for column in columns.COLUMNS if column.name not in axes}
+        keys = {column.name: told.pop(column.name) for column in KEY}
+        if all(PublishedFolder(one.folder).is_table for one in self.publications):
+            told = {"whole_count": told.pop("whole_count"), **told}
+        return {**keys, **axes, **told}
 
     @cached_property
     def _axes(self) -> dict[str, str]:
         """What the columns of the axes of all periods mean."""
         meanings: dict[str, str] = {}
-        for axis in (axis for one in self.publications for axis in one.domain.axes):
+        axes = [axis for one in self.publications for axis in one.domain.axes]
+        for axis in axes:
             about = "the category; empty for `other`"
             if isinstance(axis, BinnedAxis):
                 about = "an end of the bin; empty for an open end and for `other`"
             meanings |= dict.fromkeys(ReaderAxis(axis).published, f"{axis.name}: {about}")
             meanings.setdefault(f"{axis.name}_is_other", f"{axis.name}: whether the cell is the one for `other`")
-            meanings |= _for_readers(axis, [other for one in self.publications for other in one.domain.axes])
+            for name, (kind, about) in ReaderAxis(axis).columns_beside(axes).items():
+                meanings[name] = f"{about}; in CSV and workbooks empty if open" if kind in ("from", "to") else about
         return meanings
 
     def with_rows(self) -> Exported:
-        """The same with its rows in memory, for several files: to ask for them takes a sixth of a small release."""
+        """The same with its rows in memory, for several files."""
         return replace(self, held=tuple(self.tables()))
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows of each publication, in declared order, with the columns of all."""
         yield from self.held
-        for one in () if self.held else self.publications:
-            axes, numbers = _axis_rows(one), _numbers(one)
-            columns = [axes.get(name) if name in self._axes else numbers[name] for name in self.columns]
-            cells = int(one.audit["cells"])
-            yield pa.table([pa.nulls(cells) if column is None else column for column in columns], [*self.columns])
+        asked = () if self.held else self.publications
+        told = {column.name: column for column in columns.COLUMNS}
+        for one, numbers in zip(asked, _answered_at_once(asked, self.is_part), strict=True):
+            axes, cells = _axis_rows(one), Cells(one, numbers)
+            nulls = pa.nulls(int(one.audit["cells"]))
+            yield pa.table(
+                [axes.get(name, nulls) if name in self._axes else in_arrow(told[name], cells) for name in self.columns],
+                [*self.columns],
+            )
 
 
-def masks_of(publication: Publication, rows: pa.Table) -> Masks | None:
-    """What of some rows of `Exported.tables` is told in words; None if the spec asks for none of that."""
+def masks_of(publication: Publication, rows: pa.Table) -> dict[str, Mask]:
+    """Where columns of some rows of `Exported.tables` tell words, and where they are left out; none without a limit."""
     limit = limit_of(publication.audit)
     if limit is None:
-        return None
-    estimate, unbiased = (rows[name].cast(pa.float64()).fill_null(math.nan).to_numpy() for name in MASKED[:2])
-    return masks(limit, estimate, unbiased)
+        return {}
+    estimate, unbiased = (
+        rows[name].cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("estimate", "unbiased")
+    )
+    hidden = masks(limit, estimate, unbiased)
+    of_columns = {
+        column.name: hidden.of(column.name)
+        for column in columns.COLUMNS
+        if column.is_hidden and column.name in rows.column_names
+    }
+    if "whole_count" in of_columns:
+        low = rows["whole_count"].to_numpy() < limit
+        of_columns["whole_count"] = (low, hidden.beside & ~low)
+    return of_columns
 
 
 def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, Any], Any]) -> dict[str, list[Any]]:
@@ -162,23 +166,21 @@ def with_words(publication: Publication, rows: pa.Table, number: Callable[[str, 
 
     `number`: what the file has for a value of a column.
     """
-    columns = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
-    hidden = masks_of(publication, rows)
-    if hidden is not None:
-        words = words_for(limit_of(publication.audit) or 0)
-        for name in (*MASKED, *(column.name for column in FURTHER)):
-            values = zip(columns[name], *(mask.tolist() for mask in hidden.of(name)), strict=True)
-            columns[name] = [words if low else None if out else value for value, low, out in values]
-    return columns
+    by_name = {name: [number(name, value) for value in rows[name].to_pylist()] for name in rows.column_names}
+    words = words_for(limit_of(publication.audit) or 0)
+    for name, hidden in masks_of(publication, rows).items():
+        values = zip(by_name[name], *(mask.tolist() for mask in hidden), strict=True)
+        by_name[name] = [words if low else None if out else value for value, low, out in values]
+    return by_name
 
 
 def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
     """How many decimals the numbers of a publication have, by their columns; the error has one more."""
+    noisy = [column.name for column in columns.COLUMNS if column.has_noise]
     if exported.decimals is not None:
-        return dict.fromkeys(NUMBERS, exported.decimals)
-    errors = table["standard_error"].drop_null()
-    least = min(errors.to_pylist(), default=math.nan)
-    return dict.fromkeys(NUMBERS, decimals_of(least)) | {"standard_error": decimals_of(least) + 1}
+        return dict.fromkeys(noisy, exported.decimals)
+    least = pc.min(table["standard_error"]).as_py() or math.nan
+    return dict.fromkeys(noisy, decimals_of(least)) | {"standard_error": decimals_of(least) + 1}
 
 
 def in_places(value: Any, places: int | None) -> Any:
@@ -195,9 +197,9 @@ def in_places(value: Any, places: int | None) -> Any:
 def _axis_rows(publication: Publication) -> dict[str, Any]:
     """The columns of the axes, and whether a cell is the one for `other`."""
     axes = publication.domain.axes
-    columns = [name for axis in axes for name in ReaderAxis(axis).published]
-    rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(columns)
-    by_column = dict(zip(columns, rows.columns, strict=True))
+    names = [name for axis in axes for name in ReaderAxis(axis).published]
+    rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(names)
+    by_column = dict(zip(names, rows.columns, strict=True))
     for axis in axes:
         other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in ReaderAxis(axis).keys])
         by_column.setdefault(f"{axis.name}_is_other", pa.array(other))
@@ -205,73 +207,43 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
     places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
     for axis, place in zip(axes, places, strict=True):
         values = ReaderAxis(axis, closed).values(place)
-        by_column |= {name: values[name] for name in _for_readers(axis, axes)}
+        by_column |= {name: values[name] for name in ReaderAxis(axis).columns_beside(axes)}
     return by_column
 
 
-def _for_readers(axis: Axis, axes: Sequence[Axis]) -> dict[str, str]:
-    """Meanings of the columns for readers, by name; without ends of bins, since spreadsheets know no infinity."""
-    return {
-        name: about
-        for name, (kind, about) in ReaderAxis(axis).columns_beside(axes).items()
-        if kind in ("label", "order")
-    }
+def _answered_at_once(publications: Sequence[Publication], is_part: bool) -> Iterator[Mapping[str, Any]]:
+    """What `dph_marginal` and `dph_whole` answer of each cell of some publications of a release, by their columns.
 
-
-def _numbers(publication: Publication) -> dict[str, Any]:
-    """The columns of `COLUMNS`."""
-    numbers = _of_independent_cells(publication)
-    if not numbers:
-        asked = publication.marginal([axis.name for axis in publication.domain.axes], {})
+    To plan a macro takes longer than to answer it: all periods are asked at once where they have the same cells.
+    """
+    at_once = not is_part and len({grid_of(one.audit) for one in publications}) == 1
+    answers, counts = (marginals(publications), wholes(publications)) if at_once else ({}, {})
+    for one in publications:
+        key = (one.audit["period"], one.audit["revision"])
+        asked = answers[key] if at_once else one.marginal([axis.name for axis in one.domain.axes], {})
+        whole = counts[key] if at_once else one.whole()
         # By their places: an axis may be called as a column of an answer.
         numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
-    cells = len(numbers["estimate"])
-    key = {name: pa.repeat(publication.audit[name], cells) for name in _KEY}
-    days = {name: day_of_period(publication.audit, name) for name in ("period_start", "period_end")}
-    key |= {name: pa.repeat(pa.scalar(day, pa.date32()), cells) for name, day in days.items()}
-    return {**key, **numbers, "standard_error": numbers["noise_error"], **_further(publication, cells)}
+        yield {**numbers, "whole_count": whole["whole_count"]}
 
 
-def _further(publication: Publication, cells: int) -> dict[str, Any]:
-    """The columns of `FURTHER`; null where an earlier version wrote the file."""
-    if not FURTHER:
-        return {}
-    file = pq.ParquetFile(publication.folder / "histogram.parquet")
-    rows = file.read([column.name for column in FURTHER if column.name in file.schema_arrow.names])
-    return {
-        column.name: rows[column.name]
-        if column.name in rows.column_names
-        else pa.nulls(cells, pa.type_for_alias(column.kind))
-        for column in FURTHER
-    }
+def current_files(exported: Exported) -> list[Path]:
+    """The files of `latest/` that programs read, as CSV and Parquet; of a long history, those of each period.
 
-
-def _of_independent_cells(publication: Publication) -> dict[str, Any]:
-    """What `dph_marginal` answers of each cell where all have noise of one law and nothing else tells of them.
-
-    To plan the macro is a quarter of a small release. Empty where the noise is shared, sums of groups were drawn, or
-    another table of a family may know more.
+    Raises:
+        ValueError: a part of the release was asked for, or the files are not there yet.
     """
-    files = PublishedFolder(publication.folder)
-    if files.is_table or files.sums.exists():
-        return {}
-    columns = pq.ParquetFile(publication.folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    values, noisy = (column.to_numpy() + 0.0 for column in columns)  # no negative zero, as in SQL
-    cells = published_unbiased(publication.audit, noisy)
-    if not isinstance(cells, NoisyCells):
-        return {}
-    reach, error = cells.half_width_of_cell(), math.sqrt(cells.variance)
-    lower, upper = noisy - reach, noisy + reach
-    outside = notes.lies_outside(values, lower, upper)
-    return {
-        "estimate": pa.array(values),
-        "unbiased": pa.array(noisy),
-        "noise_error": pa.repeat(error, cells.values.size),
-        "ci_lower": pa.array(lower),
-        "ci_upper": pa.array(upper),
-        "note": pc.if_else(pa.array(outside), notes.SMOOTHED, pc.if_else(pa.array(values < 0), notes.BELOW, None)),
-        "reliability": pa.array(RELIABILITY.words_of(noisy, np.array(error), lower)),
-    }
+    if exported.is_part:
+        raise ValueError("a record describes the whole release; leave out --period and --revision")
+    folder = PublishedFolder(exported.publications[-1].folder)
+    latest = folder.release / LATEST / (folder.path.name if folder.is_table else "")
+    for place in ("", "period=*/"):
+        files = [file for kind in ("csv", "parquet") for file in sorted(latest.glob(f"{place}cells.{kind}"))]
+        if any(file.suffix == ".parquet" and pq.read_metadata(file).num_rows for file in files):
+            return files
+    raise ValueError(
+        f"the record describes files in {latest}, which are not there yet; the next publication writes them"
+    )
 
 
 def days_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:

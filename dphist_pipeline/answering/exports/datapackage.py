@@ -9,24 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.about_publisher import link_of
-from dphist_pipeline.answering.exported_rows import (
-    FURTHER,
-    MASKED,
-    NUMBERS,
-    Exported,
-    charged_at,
-    facts_of,
-    title_of,
-)
+from dphist_pipeline.answering.exports import columns
+from dphist_pipeline.answering.exports.rows import Exported, charged_at, facts_of, title_of
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.shown_below import limit_of
 
-_KINDS = {"double": "number", "int64": "integer", "bool": "boolean"}  # by Arrow's words
+# By Arrow's words.
+_KINDS = {"double": "number", "int64": "integer", "bool": "boolean", "date32": "date", "string": "string"}
+
+_KINDS_FOR_READERS = {"label": "string", "order": "integer", "from": "number", "to": "number"}
 
 
 def datapackage(exported: Exported, name: str, data: Path) -> str:
-    """The description of the file that `csv_lines` writes and that lies beside it under its name, as JSON.
+    """The description of the CSV file that lies beside it under its name, as JSON.
 
     Of the draft `data` only size and digest are read.
     """
@@ -87,22 +83,18 @@ def _kinds(exported: Exported) -> dict[str, str]:
     kind_of_column = dict[str, str]()
     for axis in (axis for one in exported.publications for axis in one.domain.axes):
         kinds = {
-            name: "number" if str(kind) == "double" else "string" for name, kind in ReaderAxis(axis).published.items()
-        }
-        kinds = {
-            f"{axis.name}_label": "string",
-            f"{axis.name}_order": "integer",
             f"{axis.name}_is_other": "boolean",
-        } | kinds
+            **{name: _KINDS_FOR_READERS[kind] for name, (kind, _) in ReaderAxis(axis).columns.items()},
+            **{name: _KINDS.get(str(kind), "string") for name, kind in ReaderAxis(axis).published.items()},
+        }
         kind_of_column |= {
             name: kind if kind_of_column.get(name, kind) == kind else "string" for name, kind in kinds.items()
         }
     # Words in place of a figure are no number, and no missing value: a category or a bin may be called so, too.
     has_words = any(limit_of(one.audit) is not None for one in exported.publications)
-    numbers = dict.fromkeys(NUMBERS, "number") | dict.fromkeys(MASKED, "string" if has_words else "number")
-    numbers |= {"period": "string", "revision": "integer"}
-    numbers |= {column.name: _KINDS.get(column.kind, "string") for column in FURTHER}
-    numbers |= dict.fromkeys(("period_start", "period_end"), "date") | dict.fromkeys(("reliability", "note"), "string")
+    numbers = {
+        column.name: "string" if column.is_hidden and has_words else _KINDS[column.kind] for column in columns.COLUMNS
+    }
     return {name: kind_of_column.get(name) or numbers[name] for name in exported.columns}
 
 

@@ -20,7 +20,15 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.about_publisher import NAME, faults, link_of
-from dphist_pipeline.answering.exported_rows import Exported, charged_at, counted_of, days_of, is_local, title_of
+from dphist_pipeline.answering.exports.rows import (
+    Exported,
+    charged_at,
+    counted_of,
+    current_files,
+    days_of,
+    is_local,
+    title_of,
+)
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
@@ -72,15 +80,15 @@ Node = dict[str, Any]
 _OPEN: Node = {"@id": f"{_EU}/access-right/PUBLIC", "@type": "dct:RightsStatement"}
 
 
-def dcat_ap(exported: Exported) -> list[str]:
-    """The record of a release, with all its periods, within a catalogue of its publisher.
+def write(exported: Exported, file: Path) -> None:
+    """Writes the record of a release, with all its periods, within a catalogue of its publisher.
 
     Raises:
         ValueError: `about.json` lacks what the profile asks for, or a part of the release was asked for.
     """
     record = _Record(exported, _NEEDED)
     about = exported.about
-    return _written(
+    _write(
         {
             "@id": f"{about.address_of(DerivedFiles.index)}#catalogue",
             "@type": "dcat:Catalog",
@@ -89,20 +97,21 @@ def dcat_ap(exported: Exported) -> list[str]:
             "dct:publisher": record.publisher(),
             "foaf:homepage": {"@id": about.address_of(DerivedFiles.index), "@type": "foaf:Document"},
             "dcat:dataset": record.dataset(),
-        }
+        },
+        file,
     )
 
 
-def health_dcat_ap(exported: Exported) -> list[str]:
-    """The record of a release for catalogues of health data: the dataset, open to all, with its variables.
+def write_for_health(exported: Exported, file: Path) -> None:
+    """Writes the record of a release for catalogues of health data: the dataset, open to all, with its variables.
 
     Raises:
-        ValueError: see `dcat_ap`.
+        ValueError: see `write`.
     """
     record, about = _Record(exported, _NEEDED_FOR_HEALTH), exported.about
     mail_or_page, page = about.access_body_contact, about.access_body_homepage
     body = {"foaf:name": about.access_body, "cv:contactPoint": _contact_point(mail_or_page)}
-    return _written(
+    _write(
         record.dataset(also="HEAL")
         | {
             "dct:publisher": record.health_publisher(),
@@ -113,7 +122,8 @@ def health_dcat_ap(exported: Exported) -> list[str]:
             **({"dpv:hasPurpose": _purpose(about.purpose)} if about.purpose else {}),
             "healthdcatap:hasStructuredData": {"@value": True},
             "healthdcatap:hasVariables": record.variables(),
-        }
+        },
+        file,
     )
 
 
@@ -125,8 +135,7 @@ class _Record:
         folder = exported.publications[-1].folder
         self._release = PublishedFolder(folder).release
         _check(exported, self._release.parent, needed)
-        table = folder.name if PublishedFolder(folder).is_table else ""
-        self._latest = self._release / "latest" / table
+        self._current = current_files(exported)
         self._page = self._about.address_of(f"{self._release.name}/{DerivedFiles.index}")
         self._id = f"{self._page}#{self._audit['release']}"
 
@@ -182,7 +191,7 @@ class _Record:
 
     def variables(self) -> Node:
         """The columns of the published cells; their meanings lie in the file that is published."""
-        schema = pq.read_schema(self._file("cells.parquet"))
+        schema = pq.read_schema([file for file in self._current if file.suffix == ".parquet"][-1])
         meanings = json.loads((schema.metadata or {}).get(b"columns", b"{}"))
         columns = [
             {
@@ -281,31 +290,12 @@ class _Record:
 
     def _files(self) -> list[tuple[str, Path]]:
         """The address and the place of each file with all current cells; of a long history, a file for each period."""
-        self._file("cells.parquet")
-        files = sorted(self._latest.glob("cells.*")) or sorted(self._latest.glob("period=*/cells.*"))
-        place = self._release.parent
-        return [
-            (self._about.address_of(path.relative_to(place).as_posix()), path)
-            for path in files
-            if path.suffix[1:] in _MEDIA
-        ]
-
-    def _file(self, name: str) -> Path:
-        """A file with current cells; of a long history, the one of the last period."""
-        paths = [
-            path for path in (self._latest / name, *sorted(self._latest.glob(f"period=*/{name}"))) if path.is_file()
-        ]
-        if not paths:
-            raise ValueError(
-                f"the record describes {self._latest / name}, which is not there yet; the next publication writes it"
-            )
-        return paths[-1]
+        public = self._release.parent
+        return [(self._about.address_of(file.relative_to(public).as_posix()), file) for file in self._current]
 
 
 def _check(exported: Exported, public: Path, needed: tuple[str, ...]) -> None:
     """Refuses to write a record without what its profile asks for."""
-    if exported.is_part:
-        raise ValueError("a record describes the whole release; leave out --period and --revision")
     if problems := faults(public):
         raise ValueError(f"{'; '.join(problems)}. Mend it first")
     missing = [name for name in needed if not _says(exported, name)]
@@ -324,10 +314,10 @@ def _says(exported: Exported, name: str) -> bool:
     return bool(link_of(text) if name in _LINKS else text)
 
 
-def _written(record: Node) -> list[str]:
+def _write(record: Node, file: Path) -> None:
     used = json.dumps(record)
     context = {name: place for name, place in _CONTEXT.items() if f'"{name}:' in used}
-    return [json.dumps({"@context": context, **record}, indent=2), "\n"]
+    file.write_text(json.dumps({"@context": context, **record}, indent=2) + "\n", encoding="utf-8")
 
 
 def _theme(text: str) -> Node:

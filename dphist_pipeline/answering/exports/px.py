@@ -1,8 +1,7 @@
 """A release as a PX file (PC-Axis, version 2013), as PxWeb and its kin read it.
 
-The stub has the period and the axes, the heading the contents: the estimate, then the unbiased estimate with its error
-and the ends of its interval. So no figure stands without its interval, unless a minimum frequency hides the one beside
-it. Texts have no quotation mark: the format has no way to write one.
+The stub has the period and the axes, the heading the numbers of `columns.py`: no figure stands without its interval,
+unless a minimum frequency hides the one beside it. Texts have no quotation mark: the format has no way to write one.
 """
 
 from __future__ import annotations
@@ -10,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from dphist_pipeline.answering._axis_codes import codes_of, common_axes, free_name
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.answering.exported_rows import (
-    COLUMNS,
-    NUMBERS,
+from dphist_pipeline.answering.exports import columns
+from dphist_pipeline.answering.exports.codes import codes_of, common_axes, free_name
+from dphist_pipeline.answering.exports.columns import Column
+from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
     counted_of,
@@ -30,21 +30,26 @@ from dphist_pipeline.answering.exported_rows import (
     title_of,
     with_words,
 )
-from dphist_pipeline.languages.texts import days_text, gettext, language, marked, pgettext, translated
+from dphist_pipeline.languages.texts import days_text, gettext, language, pgettext, translated
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.shown_below import limit_of, words_for
 
-CONTENTS = {
-    "estimate": "Estimate",
-    "unbiased": marked("Unbiased estimate"),
-    "standard_error": marked("Standard error of the noise"),
-    "ci_lower": marked("Lower end of the 95 % interval"),
-    "ci_upper": marked("Upper end of the 95 % interval"),
-}
 # How cells without a number read; the words for each are in the head of the file.
 UNKNOWN, BELOW = '".."', '"..."'
 MOST_LETTERS = 256  # of a text on one line
 _MOST_SHOWN, _MOST_DECIMALS = 6, 15
+
+
+def write(exported: Exported, file: Path) -> None:
+    """Writes the file."""
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        opened.writelines(px_lines(exported))
+
+
+def contents_of(exported: Exported) -> list[Column]:
+    """The columns of numbers, in order."""
+    numbers = {column.name: column for column in columns.COLUMNS if column.is_number}
+    return [numbers[name] for name in exported.columns if name in numbers]
 
 
 def px_lines(exported: Exported) -> Iterator[str]:
@@ -54,11 +59,12 @@ def px_lines(exported: Exported) -> Iterator[str]:
         ValueError: the periods have other axes, bins or categories.
     """
     decimals, data = 0, list[str]()
+    names = [column.name for column in contents_of(exported)]
     _variables(exported)  # refused before anything is read
     for one, table in zip(exported.publications, exported.tables(), strict=True):
         places = places_of(exported, table)
         decimals = max(decimals, places["estimate"])
-        data.append("".join(_rows(one, table.select(NUMBERS), places)))
+        data.append("".join(_rows(one, table.select(names), places)))
     yield from (f"{line}\n" for line in _head(exported, decimals))
     yield from ("DATA=\n", *data)
     yield ";\n"
@@ -69,18 +75,21 @@ def _rows(publication: Publication, table: pa.Table, places: Mapping[str, int]) 
 
     def written(name: str, value: float | None) -> str:
         known = value is not None and math.isfinite(value)
-        return str(in_places(float(value or 0), places[name])) if known else UNKNOWN
+        return str(in_places(float(value or 0), places.get(name, 0))) if known else UNKNOWN
 
-    columns = with_words(publication, table, written)
+    by_name = with_words(publication, table, written)
     symbols = {None: UNKNOWN, words_for(limit_of(publication.audit) or 0): BELOW}
-    for row in zip(*columns.values(), strict=True):
+    for row in zip(*by_name.values(), strict=True):
         yield " ".join(symbols.get(cell, cell) for cell in row) + " \n"
 
 
 def _head(exported: Exported, shown: int) -> Iterator[str]:
     """The keywords before the data, in the recommended order."""
     variables, contents = _variables(exported), free_name(gettext("content"), common_axes(exported.publications))
-    labels = {column: translated(label) for column, label in CONTENTS.items()}
+    labels = {
+        column.name: translated(column.label) if column.label else column.name.replace("_", " ").capitalize()
+        for column in contents_of(exported)
+    }
     labels["estimate"] = pgettext("content", "Estimate")
     audit, about, title = exported.audit, exported.about, title_of(exported)
     charged = charged_at(exported)
@@ -110,7 +119,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
         yield _keyword("TIMEVAL", *codes, of=(by[0],)).replace("=", f"=TLIST({kind}),", 1)
     for name, values in variables:
         yield _keyword("CODES", *(code for code, _ in values), of=(name,))
-    yield _keyword("CODES", *CONTENTS, of=(contents,))
+    yield _keyword("CODES", *labels, of=(contents,))
     if decimals < _MOST_SHOWN:
         yield f"PRECISION({_quoted(contents)},{_quoted(labels['standard_error'])})={decimals + 1};"
     for label in labels.values():
@@ -132,8 +141,8 @@ def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Itera
         yield _keyword("DATASYMBOL3", gettext(" or ").join(map(words_for, limits)))
     facts = [f"{name}: {text}" for name, text in facts_of(exported)]
     yield _long("NOTEX", "#".join(_plain(fact) for fact in facts))
-    for column, label in named.items():
-        yield _long("VALUENOTE", _plain(translated(COLUMNS[column])), of=(contents, label))
+    for column in contents_of(exported):
+        yield _long("VALUENOTE", _plain(translated(column.meaning)), of=(contents, named[column.name]))
 
 
 def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -238,7 +238,7 @@ def ranges_cases() -> str:
         ratios = [*(_ratio(case, name) for name in OWN), case["mse"]["DAWA"] / case["mse"][best]]
         named = [case["set"] + (" *" if case["used_for_defaults"] else ""), f"{case['epsilon']:g}", case["workload"]]
         lines.append([*named, best, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
-    return table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (no ε)"), lines)
+    return table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (above its ε)"), lines)
 
 
 def same_draws() -> str:

@@ -414,8 +414,10 @@ def test_a_copied_answer_says_unit_cap_revision_publisher_and_notice(opened: Ope
     (tmp_path / "about.json").write_text(json.dumps({"publisher": "An office", "notice": "These people are invented."}))
     page = opened(made_anew(public) / "weekly")
     page.locator("#picker button[type=submit]").click()
-    page.locator("#picked .copy").click()  # a page of a file has no clipboard
-    text = page.locator("#picked .copied").inner_text().replace("\u00a0", " ")
+    clipboard = "{value: {writeText: async (text) => { copied = text; }}}"
+    page.evaluate(f"Object.defineProperty(navigator, 'clipboard', {clipboard})")
+    page.locator("#picked .copy").click()
+    text = page.evaluate("copied").replace("\u00a0", " ")
     assert text.startswith("Visits: ") and "(An office, " in text and "revision 1)." in text
     assert " is the noise alone. Visits beyond 3 of each patient are not counted: " in text
     assert text.endswith("These people are invented.")

@@ -25,6 +25,7 @@ from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, p
 
 import dphist_pipeline as dph
 from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.publishing.audit import Audit
 from dphist_pipeline.spec._query_reach import AGGREGATES, ALLOWED, TABLE_FUNCTIONS
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -106,6 +107,11 @@ def value_columns() -> str:
     """The columns that every published histogram has beside those of its axes."""
     head = ("column", "type", "meaning", "null if", "since version")
     return table(head, ([f"`{one.name}`", one.kind, one.in_views, one.null or "–", one.since] for one in VALUE_COLUMNS))
+
+
+def audit_facts() -> str:
+    """The facts of `audit.json`, in the order of the file."""
+    return table(("fact", "what"), ([f"`{name}`", fact.description or ""] for name, fact in Audit.model_fields.items()))
 
 
 def sql_macros() -> str:
@@ -232,7 +238,7 @@ def ranges_cases() -> str:
         ratios = [*(_ratio(case, name) for name in OWN), case["mse"]["DAWA"] / case["mse"][best]]
         named = [case["set"] + (" *" if case["used_for_defaults"] else ""), f"{case['epsilon']:g}", case["workload"]]
         lines.append([*named, best, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
-    return table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (no ε)"), lines)
+    return table(("set", "ε", "questions", "best proved", *(f"`{name}`" for name in OWN), "DAWA (above its ε)"), lines)
 
 
 def same_draws() -> str:
@@ -292,6 +298,25 @@ def scale_rows() -> str:
     ]
     ratios = ["ratio, clock", "ratio, processors"]
     return table(["rows", "bound", "exceeded by", "limit", "floor", "start-up", "release", *ratios, "GB"], lines)
+
+
+def counting_before_and_now() -> str:
+    """Reading and counting by Polars, beside the version before it."""
+    runs = json.loads((MEASURED / "counting.json").read_text(encoding="utf-8"))
+    versions = ("before", "now")
+    lines = [
+        [
+            *(shown(run["rows"]) + (", staged" if run["staged"] else ""), "2 %" if run["over"] == "few" else "all"),
+            run["memory"],
+            *("–" if run["staged"] else f"{run[version]['reading']:.2f}" for version in versions),
+            *(f"{run[version]['counting']:.2f}" for version in versions),
+            *(f"{run[version]['gigabytes']:.2f}" for version in versions),
+            f"{run['ratio']:.2f}",
+        ]
+        for run in sorted(runs, key=lambda run: (run["staged"], run["rows"], run["over"] == "all"))
+    ]
+    columns = [f"{what}, {version}" for what in ("reading", "counting", "GB") for version in versions]
+    return table(["rows", "persons above", "limit", *columns, "ratio"], lines)
 
 
 def scale_engines() -> str:
@@ -370,6 +395,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             collection_example,
             collection_fields,
             value_columns,
+            audit_facts,
             sql_macros,
         ),
         *(
@@ -393,6 +419,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             same_draws,
             box_levels,
             scale_rows,
+            counting_before_and_now,
             scale_engines,
             scale_steps,
         ),

@@ -67,7 +67,7 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
     from dphist_pipeline.publishing.derived_files import DerivedFiles
 
     derived = DerivedFiles(public)
-    derived.mark_superseded(scratch)
+    derived.set_notices(scratch)
     build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch))
     write_latest_cells(public, scratch)
     derived.write_index(scratch, anew)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,8 +26,8 @@ from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import csv, parquet, xlsx
 from dphist_pipeline.answering.exports.rows import LATEST, Exported
 from dphist_pipeline.files import replace_public, sync_folder
-from dphist_pipeline.publishing.public_names import CROISSANT, CURRENT, DOWNLOADS
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
+from dphist_pipeline.publishing.public_names import CURRENT
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, sealed_audit
 
 PARQUET, CSV, XLSX = "cells.parquet", "cells.csv", "cells.xlsx"
 MOST_ROWS = 10**6
@@ -53,8 +52,8 @@ class _Part:
 
     def publication(self) -> Publication:
         """The publication, whose file is the one that `current.json` lists."""
-        audit = read_audit(self.file.parent)
-        if hashlib.sha256(self.file.read_bytes()).hexdigest() != self.sha256:
+        audit = sealed_audit(self.file.parent)
+        if digest_of(self.file) != self.sha256:
             raise PublishedFilesDamaged(self.file.parent, f"{self.file.name} is not what was published")
         return Publication(self.file.parent, audit)
 
@@ -64,7 +63,6 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
 
     Files of which nothing stands any more keep their columns and have no row, so that copies elsewhere lose theirs.
     """
-    _remove_former(public)
     about = About.of(public)
     for current in sorted(public.glob(f"*/{CURRENT}")):
         folder, wanted = current.parent / LATEST, set[Path]()
@@ -74,14 +72,6 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
         for file in folder.rglob(PARQUET):
             if file.parent not in wanted and pq.read_metadata(file).num_rows:
                 _empty(file, scratch)
-
-
-def _remove_former(public: Path) -> None:
-    """Deletes what versions up to 0.2 made of all publications: nothing writes these files anew, nor empties them."""
-    (public / CROISSANT).unlink(missing_ok=True)
-    for folder in public.glob(f"*/{DOWNLOADS}"):
-        if folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder)
 
 
 def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -41,38 +41,30 @@ class Compared:
         return {"periods": list(self.periods), "changes": list(map(dict, self.changes)), "says": self.says}
 
     @classmethod
-    def of_publication(cls, folder: Path) -> Compared:
-        """Compares a publication with the latest revisions of earlier periods; reads published files alone.
-
-        Raises:
-            PublishedFilesDamaged: a file of this publication is missing or altered.
-        """
-        audit = read_audit(folder)
-        return _compare(folder.parents[1], audit, lambda: sums_of_publication(folder, audit))
+    def of_audit(cls, audit: Mapping[str, Any]) -> Compared:
+        """The comparison as it was made when a period was published, which its audit holds; empty in old audits."""
+        facts = audit.get("compared") or {}
+        return cls(tuple(facts.get("periods", ())), tuple(facts.get("changes", ())), str(facts.get("says") or ""))
 
     @classmethod
-    def of_estimate(cls, public: Path, facts: Mapping[str, Any], made: AnyEstimate) -> Compared:
-        """As `of_publication`, for what will be published."""
-        return _compare(public / str(facts["release"]), facts, lambda: sums_of_estimate(made))
-
-
-def _compare(release: Path, audit: Mapping[str, Any], sums: Callable[[], PeriodSums]) -> Compared:
-    ends = [audit.get(name) for name in ("period_start", "period_end")]
-    if not all(ends) or audit.get("model") == "local":
-        return Compared()
-    start, end = (date.fromisoformat(str(moment)[:10]) for moment in ends)
-    past = _Past(release, audit)
-    last = past.before(start)
-    if not last:
-        return Compared()
-    now, before, a_year = sums(), [one for _, one in last], DAYS_OF_YEAR / (end - start).days
-    changes, seasons = sudden_changes(now, before, [], a_year), list[tuple[date, Season]]()
-    if any(axis.rings.any() for axis in changes):  # last year is read only where it may explain something
-        seasons = list(_seasons(past, start, end))
-        changes = sudden_changes(now, before, [season for _, season in seasons], a_year)
-    periods = [day for day, _ in last] + [day for day, _ in seasons]
-    days, said = tuple(day.isoformat() for day in periods), changes_in_words(changes)
-    return Compared(days, tuple(ringing(changes)), said, changes_in_words(changes, numbers=False))
+    def of_estimate(cls, public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> Compared:
+        """Compares what will be published with the latest revisions of earlier periods; reads published files alone."""
+        ends = [facts.get(name) for name in ("period_start", "period_end")]
+        if not all(ends):
+            return cls()
+        start, end = (date.fromisoformat(str(moment)[:10]) for moment in ends)
+        past = _Past(public / str(facts["release"]), facts)
+        last = past.before(start)
+        if not last:
+            return cls()
+        now, before, a_year = sums_of_estimate(estimate), [one for _, one in last], DAYS_OF_YEAR / (end - start).days
+        changes, seasons = sudden_changes(now, before, [], a_year), list[tuple[date, Season]]()
+        if any(axis.rings.any() for axis in changes):  # last year is read only where it may explain something
+            seasons = list(_seasons(past, start, end))
+            changes = sudden_changes(now, before, [season for _, season in seasons], a_year)
+        periods = [day for day, _ in last] + [day for day, _ in seasons]
+        days, said = tuple(day.isoformat() for day in periods), changes_in_words(changes)
+        return cls(days, tuple(ringing(changes)), said, changes_in_words(changes, numbers=False))
 
 
 class _Past:

@@ -2,10 +2,11 @@
 
 The histogram holds at most R rows of a unit. A quality table looks further, at the first T > R rows of each unit in a
 secret order: for rows in declared cells the one by which bounding keeps rows, for all rows, those in no cell among
-them, another one of the same making. Which rows come first depends on the unit's own rows and on a key alone. So a unit
-adds its own part to each table, whatever others hold. `sensitivity(limits)` is how far all numbers of a table move
-together when one unit is added or removed, or substituted by another one: then its part is taken away, and that of the
-other one is added. The doors add discrete Laplace noise of scale sensitivity/ε to each number; `questions` says why.
+them, another one of the same making; of misfiled rows only the number counts, so any T of them are the first. Which
+rows come first depends on the unit's own rows and on a key alone. So a unit adds its own part to each table, whatever
+others hold. `sensitivity(limits)` is how far all numbers of a table move together when one unit is added or removed, or
+substituted by another one: then its part is taken away, and that of the other one is added. The doors add discrete
+Laplace noise of scale sensitivity/ε to each number; `questions` says why.
 
 Rows that name no unit, and what the parser took for no row, are in no table: no promise covers them.
 """
@@ -13,7 +14,7 @@ Rows that name no unit, and what the parser took for no row, are in no table: no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -58,6 +59,7 @@ class ObservedRows:
         cut_by: the same by position along each axis, one axis after the other, shape (positions of all axes,).
         places: rows in cells of declared values alone, rows in `other` of some axis, and rows that lie in no cell.
         failures: for each axis the rows that hold nothing that parses, and undeclared values; shape (axes, 2).
+        misfiled: rows in the period's own files that no period looks for there, at most T of each unit; shape (1,).
     """
 
     units: Numbers
@@ -65,6 +67,7 @@ class ObservedRows:
     cut_by: Numbers
     places: Numbers
     failures: Numbers
+    misfiled: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
 class RowQuestion(ABC):
@@ -188,4 +191,21 @@ class FailuresByAxis(RowQuestion):
         return observed.failures.ravel()
 
 
-ROW_QUESTIONS: tuple[type[RowQuestion], ...] = (UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis)
+@dataclass(frozen=True, slots=True)
+class RowsMisfiled(RowQuestion):
+    """How many rows in the period's own files no period looks for there, of each unit the first T such rows."""
+
+    door: ClassVar[str] = "rows_misfiled"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """T, under substitution too: a unit adds between 0 and T to the one number, and so does another one."""
+        return limits.seen
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """One number."""
+        return observed.misfiled
+
+
+ROW_QUESTIONS: tuple[type[RowQuestion], ...] = (
+    *(UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis, RowsMisfiled),
+)

@@ -47,7 +47,7 @@ class RowTable:
     """Noisy numbers of one kind, bought together.
 
     Attributes:
-        statistics: what each number counts: `units`, `rows`, `unparsed`, `undeclared` or `cut`.
+        statistics: what each number counts: `units`, `rows`, `unparsed`, `undeclared`, `cut` or `misfiled`.
         axes: the axis that each number is about; None for all of them.
         positions: along the axis, from 0, or the rows held, from 1; None for other numbers.
         categories: what the position is called; None for `other`.
@@ -364,6 +364,11 @@ class QualityTable:
         lines = sum(row["axis"] is not None for row in self.rows)
         tops = [(most or {}).get(row["axis"], math.inf) for row in rows]
         return standing_out(rows, lines, "numbers of missing or undeclared values", "rows", tops, least)
+
+    def misfiled(self, least: int = 0) -> tuple[list[Row], str]:
+        """The number of rows in files of another period, as `standing_out` tells it; without it, nothing."""
+        rows = [row for row in self.rows if row["statistic"] == "misfiled"]
+        return standing_out(rows, len(rows), "numbers of rows in files of another period", "rows", least=least)
 
     def numbers(
         self, statistic: str, called: str, most: Mapping[str | None, float], least: int = 0

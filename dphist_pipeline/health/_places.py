@@ -23,6 +23,7 @@ from dphist_pipeline.health.finding import (
 )
 from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
 from dphist_pipeline.ledger.signing import Operator, key_path
+from dphist_pipeline.releasing.store import FORM
 
 OTHERS = stat.S_IRWXO
 GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -47,6 +48,9 @@ def store(subject: Examined) -> Finding:
         return fault(
             check, f"this user cannot publish into {subject.store.public}", f"chmod u+w {quoted(subject.store.public)}"
         )
+    if subject.store.form != FORM:
+        mend = "dphist store upgrade, once this version is installed on every host of the store."
+        return fault(check, f"{subject.root} has form {subject.store.form}, and releases are refused", mend)
     return ok(check, f"{subject.root}, id {subject.store.id}")
 
 

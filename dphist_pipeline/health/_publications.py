@@ -1,4 +1,4 @@
-"""Checks of what is published: files as the ledger recorded them, no audit doubts its period, the bucket has all."""
+"""Checks of what is published: files as the ledger recorded them, pages as they are made, no doubts, a copy of all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ from typing import Any
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.published_files import DAMAGED, PublishedFolder
+from dphist_pipeline.publishing.published_files import (
+    AUDIT,
+    DAMAGED,
+    PublishedFilesDamaged,
+    PublishedFolder,
+    read_audit,
+)
 from dphist_pipeline.releasing.store import Key
 
 MOST = 100  # publications that are read; `dphist ledger verify` reads all
+LATEST = 10  # periods of a release, or publications whose pages are made again
 
 
 def publications(subject: Examined) -> Finding:
@@ -24,7 +31,6 @@ def publications(subject: Examined) -> Finding:
     if subject.store is None or subject.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
     read, damaged, problem, books = 0, list[str](), "", subject.ledger.books()
-    other_versions = 0  # whose pages another version wrote
     charges = [charge for charge in books.every_charge() if charge.number in books.published]
     for charge in sorted(charges, key=lambda charge: charge.number, reverse=True)[:MOST]:
         key, recorded = Key.of(charge), books.published[charge.number]
@@ -39,22 +45,50 @@ def publications(subject: Examined) -> Finding:
             continue
         try:
             PublishedFolder(folder).refuse_links(subject.store.public)
-            audit = subject.store.vouched_audit(subject.ledger, charge, recorded)
+            subject.store.vouched_audit(charge, recorded)
             read += 1
-            other_versions += PublishedFolder(folder).page_version(audit) != version("dphist-pipeline")
         except DphistError as error:
             damaged.append(str(key.public_place))
             problem = problem or str(error)
     if damaged:
         return fault(check, f"not what the ledger recorded: {listed(damaged)}", problem)
-    text = f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)"
-    return ok(
-        check,
-        f"{text}; pages of {other_versions} are by another version: see dphist store pages" if other_versions else text,
-    )
+    return ok(check, f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)")
 
 
-LATEST = 10  # periods of a release
+def pages(subject: Examined) -> Finding:
+    """Whether the pages of the newest publications of this version are those that it makes again from their files.
+
+    Those of an earlier version may be as they were published, too, if their audit has their digests.
+    """
+    from jinja2 import UndefinedError
+
+    from dphist_pipeline.publishing.published_pages import PublishedPages, unlike_their_digests
+
+    check, compared, others, unlike = "pages", 0, 0, list[str]()
+    if subject.store is None:
+        return not_looked_at(check, "the store could not be opened")
+    folders = PublishedFolder.all_in(subject.store.public)
+    newest = sorted(folders, key=lambda found: (found[1] / AUDIT).stat().st_mtime_ns, reverse=True)
+    for place, folder in newest[:MOST]:
+        with suppress(PublishedFilesDamaged):  # another check's matter
+            PublishedFolder(folder).refuse_links(subject.store.public)
+            audit = read_audit(folder)
+            try:
+                paths = PublishedPages.read(folder, audit).altered()
+                if paths and (audit.get("versions") or {}).get("dphist-pipeline") != version("dphist-pipeline"):
+                    others, paths = others + 1, paths & unlike_their_digests(folder, audit)
+                else:
+                    compared += 1
+            except (KeyError, UndefinedError):
+                paths = unlike_their_digests(folder, audit)
+            unlike += [f"{place}/{path}" for path in sorted(paths)]
+        if compared == LATEST:
+            break
+    if unlike:
+        mend = "dphist store pages makes them anew, and spends nothing. It is due after a change of about.json, too."
+        return warning(check, f"not what this version makes of the published files: {listed(unlike)}", mend)
+    text = f"those of the newest {compared} are what this version makes of the published files"
+    return ok(check, f"{text}; {others} are by another version: see dphist store pages" if others else text)
 
 
 def doubtful(subject: Examined) -> Finding:

@@ -96,11 +96,11 @@ def ledger_access(subject: Examined) -> Finding:
     if isinstance(place, Path):
         return _file_access("ledger_access", place)
     finding = _access("ledger_access", subject.ledger.url)
-    unlisted = subject.ledger.books().permissions.unlisted()
-    if unlisted and finding.state == "ok":
-        entries = listed([f"entry {number}" for number in unlisted])
+    permissions = subject.ledger.books().permissions
+    if permissions.unstated and finding.state == "ok":
+        entries = listed([f"entry {number}" for number in permissions.unlisted()]) or "none does"
         problem = (
-            f"the server does not know that decisions of an earlier version wait for a second signature: {entries}"
+            f"the server does not know which decisions of an earlier version wait for a second signature: {entries}"
         )
         return warning("ledger_access", problem, "As the owner of its tables: dphist ledger upgrade")
     return finding

@@ -17,6 +17,7 @@ from dphist_pipeline.health._zones import zone_data
 from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import Examined, Finding, finding_of, name_of, not_looked_at, worst
 from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.publishing.published_files import forget_digests
 from dphist_pipeline.releasing.store import Store
 
 SCHEMA_VERSION = 1
@@ -31,6 +32,7 @@ CHECKS = (
     spending.witness,
     spending.witness_access,
     publications.publications,
+    publications.pages,
     publications.doubtful,
     publications.bucket,
     spending.clock,
@@ -75,6 +77,7 @@ def _checked(check: Callable[[Examined], Finding], subject: Examined) -> Finding
 
 def opened(root: Path, releases_only: bool) -> Examined:
     """Opens what can be opened of the store in an absolute path, and keeps why the rest cannot be."""
+    forget_digests()
     store: Store | None = None
     ledger: Ledger | None = None
     errors: dict[str, DphistError] = {}

@@ -162,8 +162,8 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             text_of("database", facts["database"])
         case "listed":
             # Compared as text: what a server reads as a number is one.
-            numbers = books.permissions.unlisted()
-            if account != EVERYWHERE or not numbers or str(facts["waiting"]) != str(numbers):
+            numbers = str(books.permissions.unlisted())
+            if account != EVERYWHERE or not books.permissions.unstated or str(facts["waiting"]) != numbers:
                 raise _BrokenRule("it lists other decisions than those that wait for a second signature")
     _judge_marks(books.permissions, entry, facts)
 

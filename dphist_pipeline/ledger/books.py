@@ -50,7 +50,7 @@ class Books:
     accounts: dict[str, Account] = field(default_factory=dict)
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
     published: dict[int, str] = field(default_factory=dict)
-    rendered: dict[int, list[str]] = field(default_factory=dict)  # digests of `pages.json`
+    rendered: dict[int, list[str]] = field(default_factory=dict)  # digests of pages: entries of before 2026-11-29
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
     looks: list[Look] = field(default_factory=list)
@@ -196,7 +196,7 @@ class Books:
         digest = limits.text_of(f"digest of the {'pages' if kind == 'rendered' else 'values'}", facts["digest"])
         self._refuse_rejected(charge)
         recorded_digest = self.published.get(charge.number)
-        if kind == "rendered":  # pages of what is published, as often as somebody renders them anew
+        if kind == "rendered":  # nothing enters that any more
             if recorded_digest is None:
                 raise ValueError("pages of what was not published")
             return digest in self.rendered.get(charge.number, ())

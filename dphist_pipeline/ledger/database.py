@@ -7,7 +7,7 @@ import secrets
 import sqlite3
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -126,17 +126,20 @@ class Database(ABC):
         """
 
     @abstractmethod
-    def create_tables(self, connection: sa.Connection) -> None:
-        """Makes the tables, their indexes and the triggers that keep them append-only."""
+    def create_tables(self, connection: sa.Connection, entries: Sequence[Mapping[str, object]] = ()) -> None:
+        """Makes the tables, their indexes and the triggers that keep them append-only.
+
+        `entries`: of a whole ledger, which were judged by reading it; rules for the next entry alone may refuse them.
+        """
 
     @abstractmethod
     def verify_tables(self, connection: sa.Connection) -> None:
         """Refuses a database without our tables, or with other triggers or fewer indexes on them."""
 
-    def takes_as_decided(self, connection: sa.Connection, stated: bool) -> bool:
-        """Whether the database itself judges charges, and takes what waits for a second signature as decided.
+    def lacks_list(self, connection: sa.Connection, unstated: bool, waits: bool) -> bool:
+        """Whether the database itself judges charges, and cannot know which decisions wait for a second signature.
 
-        `stated`: whether entries say what waits.
+        `unstated`: no entry says what waits; `waits`: something does.
         """
         return False
 
@@ -231,8 +234,10 @@ class SqliteFile(Database):
         if problem is not None:
             raise problem from None
 
-    def create_tables(self, connection: sa.Connection) -> None:
+    def create_tables(self, connection: sa.Connection, entries: Sequence[Mapping[str, object]] = ()) -> None:
         self.tables.create_all(connection, checkfirst=False)
+        if entries:
+            connection.execute(sa.insert(ENTRIES), entries)
         for sql in self.triggers.values():
             connection.exec_driver_sql(sql)
 

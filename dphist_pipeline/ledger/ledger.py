@@ -168,10 +168,10 @@ class Ledger(OpenedLedger):
             writing.books.permissions.judge_key(facts)
             writing.decide("rotated", EVERYWHERE, facts, operator)
 
-    def list_waiting(self, operator: Operator | None) -> list[int]:
-        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers.
+    def list_waiting(self, operator: Operator | None) -> list[int] | None:
+        """Says which decisions of earlier versions wait for a second signature, be it none; gives their numbers.
 
-        It is said once, and needs a signature only where there is something to say.
+        None where nothing is to say: no account asks for two signatures, or it was said already. It needs no key then.
         """
         with self._writing() as writing:
             return writing.list_waiting(operator)
@@ -259,20 +259,16 @@ class Ledger(OpenedLedger):
             return charge_of(entry, entry.facts)
 
     def _refuse_unlisted(self, writing: Writing) -> None:
-        """Refuses to charge where a server's own rules cannot know that a decision waits for a second signature."""
+        """Refuses to charge where a server's own rules cannot know which decisions wait for a second signature."""
         permissions = writing.books.permissions
-        if permissions.waiting and self._file.takes_as_decided(writing.connection, permissions.stating):
+        unstated, waits = permissions.unstated, bool(permissions.waiting)
+        if (unstated or waits) and self._file.lacks_list(writing.connection, unstated, waits):
             raise LedgerError("waiting_unlisted", where=self._file.where)
 
     def record_published(self, charge: Charge, values_digest: str) -> None:
         """Writes down which values a charge paid for; the same again does nothing, others are refused."""
         text_of("digest of the values", values_digest)
         self._enter_about(charge, "published", {"digest": values_digest})
-
-    def record_rendered(self, charge: Charge, pages_digest: str) -> None:
-        """Writes down the digest of a published charge's `pages.json`; a known one does nothing."""
-        text_of("digest of the pages", pages_digest)
-        self._enter_about(charge, "rendered", {"digest": pages_digest})
 
     def note(self, charge: Charge, kind: NoteKind, text: str) -> None:
         """Writes down who approves a charge's publication, or why it was rejected or withdrawn; again: nothing."""

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger._replay import replay
-from dphist_pipeline.ledger.database import ENTRIES
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
@@ -34,21 +33,19 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
         raise old.refused(f"it is moved from SQLite to PostgreSQL or back, not within {old.engine}")
     # The new tables are complete but not committed while the old ledger is closed: a crash before leaves the old one
     # open and nothing at the new place; a crash right after leaves the old one closed, and this call makes the new one.
-    with new.creation() as draft, draft.transaction("write") as target_connection:
-        draft.create_tables(target_connection)
-        with old.transaction("write") as here:
-            old.verify_tables(here)
-            books = replay(old.where, all_entries(here))
-            if books.ledger_id != expected_id:
-                raise LedgerError("ledger_foreign", where=old.where, found=books.ledger_id, expected=expected_id)
-            if books.moved is None or books.moved[0] == old.engine:
-                writing = Writing(here, books, opened.present())
-                writing.list_waiting(operator)
-                writing.decide("moved", EVERYWHERE, {"to": new.where, "database": new.engine}, operator)
-            elif books.moved != (new.engine, new.where):
-                books.refuse_moved(old.engine)
-            target_connection.execute(sa.insert(ENTRIES), [vars(entry) for entry in all_entries(here)])
-            if replay(new.where, all_entries(target_connection)).last != books.last:
-                problem = "the database did not keep the entries as they are"
-                raise LedgerError("ledger_altered", where=new.where, problem=problem)
+    with new.creation() as draft, draft.transaction("write") as target_connection, old.transaction("write") as here:
+        old.verify_tables(here)
+        books = replay(old.where, all_entries(here))
+        if books.ledger_id != expected_id:
+            raise LedgerError("ledger_foreign", where=old.where, found=books.ledger_id, expected=expected_id)
+        if books.moved is None or books.moved[0] == old.engine:
+            writing = Writing(here, books, opened.present())
+            writing.list_waiting(operator)
+            writing.decide("moved", EVERYWHERE, {"to": new.where, "database": new.engine}, operator)
+        elif books.moved != (new.engine, new.where):
+            books.refuse_moved(old.engine)
+        draft.create_tables(target_connection, [vars(entry) for entry in all_entries(here)])
+        if replay(new.where, all_entries(target_connection)).last != books.last:
+            problem = "the database did not keep the entries as they are"
+            raise LedgerError("ledger_altered", where=new.where, problem=problem)
     return Ledger.open(target, expected_id)

@@ -137,10 +137,6 @@ class OpenedLedger:
         """The digest of the values that were published for a charge, None before they were."""
         return self._of_charge(charge).published.get(charge.number)
 
-    def rendered_digests(self, charge: Charge) -> Collection[str]:
-        """The digests of every `pages.json` that was written for a charge."""
-        return self._of_charge(charge).rendered.get(charge.number, ())
-
     def notes(self, charge: Charge) -> dict[str, Note]:
         """The notes about a charge, by kind."""
         return self._of_charge(charge).notes.get(charge.number, {})
@@ -306,11 +302,15 @@ class Writing:
         facts = {**facts, **self.books.permissions.marks(kind, account, facts)}
         return self._post(self.append(kind, facts, account, operator=operator))
 
-    def list_waiting(self, operator: Operator | None) -> list[int]:
-        """Enters the decisions of earlier versions that wait, where nothing says so yet; gives their numbers."""
+    def list_waiting(self, operator: Operator | None) -> list[int] | None:
+        """Enters which decisions of earlier versions wait, and gives their numbers; None where there is nothing to say.
+
+        An empty list is entered, too: a server charges nothing before it.
+        """
+        if not self.books.permissions.unstated:
+            return None
         numbers = self.books.permissions.unlisted()
-        if numbers:
-            self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)
+        self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)
         return numbers
 
     def _post(self, entry: Entry) -> Entry:

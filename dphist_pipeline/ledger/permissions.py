@@ -84,6 +84,11 @@ class Permissions:
             self.waiting[entry.number] = entry
         return is_waiting
 
+    @property
+    def unstated(self) -> bool:
+        """Whether an account asks for two signatures, and no entry says which decisions of earlier versions wait."""
+        return bool(self.two_signatures) and not self.stating
+
     def unlisted(self) -> list[int]:
         """Decisions of earlier versions that wait, which neither they nor a later entry says."""
         return [] if self.stating else sorted(self.waiting)
@@ -265,7 +270,7 @@ class Permissions:
         decisions = [self._source(request.account, request.source)]
         decisions += [] if request.query is None else [self._query(request)]
         decisions += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
-        decisions += [] if request.version is None else [self._version(request.version)]
+        decisions += [self._version(name) for name in request.versions]
         decisions += [self._check(request.account, name) for name in request.checks]
         return tuple(decisions)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
@@ -56,12 +56,13 @@ _FORMER_NEXT = """BEGIN
     THEN RAISE EXCEPTION 'the ledger only grows, entry by entry'; END IF;
     RETURN NEW;
 END"""
-# Digests of later bodies, before the rules for what waits for a second signature were read from entries.
+# Digests of later bodies, which take what waits for a second signature as decided where no entry says that it waits.
 _FORMER = {
     "c7766a2da426c2257aa817d3f5b80aa45c5f34673ba4f4c7045be11777cf2e22",
     "beb6f975dc640d4ff75593ca2fcc04c7bbe965e6644631ff5a3842e689849587",
     "d4fb838bdfda65afea011325ab995073e06ce398ae12a5e8b045098d1dd87789",
     "550fa1f8f38ede53c2ce51aba914d1bcbacac86b29848b6960c4c400012cc8ae",
+    "894ae24f5d50224e2844bdb7d0c642198eb0071810ad41492fc4515d5452be78",
 }
 _RULES = {
     # name: (when, as pg_trigger holds it: 1 per row, 2 before, 4 insert, 8 delete, 16 update, 32 truncate, the body)
@@ -156,7 +157,7 @@ class PostgresDatabase(Database):
         if problem is not None:
             raise problem from None
 
-    def create_tables(self, connection: sa.Connection) -> None:
+    def create_tables(self, connection: sa.Connection, entries: Sequence[Mapping[str, object]] = ()) -> None:
         if any(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
@@ -165,6 +166,8 @@ class PostgresDatabase(Database):
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         self.tables.create_all(connection, checkfirst=False)
+        if entries:
+            connection.execute(sa.insert(ENTRIES), entries)
         self._make_rules(connection)
 
     def has_former_rules(self) -> bool:
@@ -172,8 +175,9 @@ class PostgresDatabase(Database):
         with self.transaction("read") as connection:
             return self._are_former(connection)
 
-    def takes_as_decided(self, connection: sa.Connection, stated: bool) -> bool:
-        return not stated or self._are_former(connection)
+    def lacks_list(self, connection: sa.Connection, unstated: bool, waits: bool) -> bool:
+        # Former rules take what waits as decided; those of this version refuse every charge until it is said.
+        return waits if self._are_former(connection) else unstated
 
     def _are_former(self, connection: sa.Connection) -> bool:
         return self._triggers(connection) in self._rules_since(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -140,10 +140,10 @@ class _OfWitness(Database):
             self.verify_tables(connection)
             yield connection
 
-    def create_tables(self, connection: sa.Connection) -> None:
+    def create_tables(self, connection: sa.Connection, entries: Sequence[Mapping[str, object]] = ()) -> None:
         """Makes the tables with their triggers, and writes down by which version."""
         self._refuse_beside_ledger(connection)
-        super().create_tables(connection)  # type: ignore[safe-super]  # that of the file, or of the server's database
+        super().create_tables(connection, entries)  # type: ignore[safe-super]  # that of the file, or of the server's database
         connection.execute(sa.insert(_VERSION).values(schema_version=SCHEMA_VERSION))
 
     def verify_tables(self, connection: sa.Connection) -> None:

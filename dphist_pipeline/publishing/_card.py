@@ -1,7 +1,7 @@
 """The release card: one page in every published folder: what was counted, how sure it is, and what it cost.
 
 Its words are in `templates/card*.html.j2`; this file computes the numbers in them. Its bytes depend on the published
-values and the audit alone.
+values, the audit, what stands around it and the version of the program alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +73,18 @@ def release_card(
     estimate: Estimate,
     audit: Mapping[str, Any],
     rows: Rows | None = None,
-    rendered: str = "",
     around: Surroundings = ALONE,
 ) -> str:
     """The card of a publication, as HTML, from the facts of its audit with charges and versions.
 
-    `rows`: of its quality table; those of the estimate by default. `rendered`: when and by which version the card was
-    rendered anew; empty for the first one.
+    `rows`: of its quality table; those of the estimate by default.
     """
     rows = QualityTable.of(estimate.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
-        return _page(estimate, audit, rows, rendered, around)
+        return _page(estimate, audit, rows, around)
 
 
-def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: str, around: Surroundings) -> str:
+def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Surroundings) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     labelled = domain.called(audit.get("axis_labels"))
     pictures = [
@@ -112,12 +111,19 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, rendered: st
             "box": example_box(domain),
             "file": literal("histogram.parquet"),
         },
-        rendered=rendered,
+        rendered=rendered_by(audit),
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         **comparison_facts(audit),
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
+
+
+def rendered_by(audit: Mapping[str, Any]) -> str:
+    """Which version rendered a page anew, in words; empty where it is the one that published the numbers."""
+    here = version("dphist-pipeline")
+    first = (audit.get("versions") or {}).get("dphist-pipeline", here)
+    return "" if first == here else gettext("by dphist-pipeline %(version)s", version=here)
 
 
 def legend() -> dict[str, str]:

@@ -29,18 +29,15 @@ def family_card(
     family: FamilyEstimate,
     audit: Mapping[str, Any],
     rows: card.Rows | None = None,
-    rendered: str = "",
     around: Surroundings = ALONE,
 ) -> str:
     """The card of a family, as HTML; see `release_card`."""
     rows = QualityTable.of(family.quality).rows if rows is None else rows
     with in_language(around.about.language_of(audit)):
-        return _page(family, audit, rows, rendered, around)
+        return _page(family, audit, rows, around)
 
 
-def _page(
-    family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, rendered: str, around: Surroundings
-) -> str:
+def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, around: Surroundings) -> str:
     name, first = next(iter(family.tables.items()))
     mechanism, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
@@ -62,7 +59,7 @@ def _page(
         hidden=hidden_in_words(limit) if (limit := limit_of(audit)) is not None else "",
         **comparison_facts(audit),
         left_out=0,
-        rendered=rendered,
+        rendered=card.rendered_by(audit),
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=card.quality_facts(list(family.tables.values()), rows, audit),
@@ -90,9 +87,7 @@ def has_pictures_on_card(family: FamilyEstimate) -> bool:
     return len(family.tables) <= MOST_ON_CARD
 
 
-def pages_of_tables(
-    family: FamilyEstimate, audit: Mapping[str, Any], rendered: str = "", around: Surroundings = ALONE
-) -> dict[str, str]:
+def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], around: Surroundings = ALONE) -> dict[str, str]:
     """The pages of tables that the card does not show, by the name of the table."""
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
     with in_language(around.about.language_of(audit)):
@@ -103,7 +98,7 @@ def pages_of_tables(
                 _picture(name, family.tables[name], audit).told_as(audit),
                 f"{title}: {name}",
                 back="../../card.html",
-                rendered=rendered,
+                rendered=card.rendered_by(audit),
             )
             for name in paged
         }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
@@ -17,11 +17,11 @@ from typing import Any
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.languages.texts import gettext, pgettext
-from dphist_pipeline.publishing._published_estimate import published_estimate
-from dphist_pipeline.publishing._published_pages import CARD
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.public_names import place_of
+from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import (
+    CARD,
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
     PublishedFolder,
@@ -133,9 +133,7 @@ def history(release: Path, known: Mapping[tuple[str, int], ListedPublication]) -
         period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
         before, digest = known.get((period, revision)), PublishedFolder(folder).stated_digest
         is_same = before is not None and digest != "" and before.digest == digest
-        publications.append(
-            before if before is not None and is_same else _listed_publication(folder, period, revision, digest)
-        )
+        publications.append(before if before is not None and is_same else _listed_publication(folder, period, revision))
     return sorted(publications, key=lambda publication: (publication.period, publication.revision), reverse=True)
 
 
@@ -147,6 +145,16 @@ def publication_before(release: Path, first: str) -> ListedPublication | None:
     earlier = [folder.parent for folder in revisions(release) if _period(folder) < first]
     publication = _standing(max(earlier)) if earlier else None
     return publication if publication is not None and publication.after == first else None
+
+
+def revisions_before(release: Path, first: str) -> Iterator[ListedPublication]:
+    """Every revision of the period that ends where another begins, as it was told while it stood, the latest first."""
+    earlier = max((_period(folder) for folder in revisions(release) if _period(folder) < first), default="")
+    folders = [folder for folder in revisions(release) if _period(folder) == earlier]
+    for folder in sorted(folders, key=_revision, reverse=True):
+        publication = _listed_publication(folder, earlier, _revision(folder), as_it_stood=True)
+        if publication.after == first:
+            yield publication
 
 
 def publication_after(release: Path, after: str) -> ListedPublication | None:
@@ -163,9 +171,7 @@ def _standing(period: Path) -> ListedPublication | None:
     """The latest revision of a period that stands."""
     folders = [folder for folder in revisions(period.parent) if folder.parent == period]
     for folder in sorted(folders, key=_revision, reverse=True):
-        publication = _listed_publication(
-            folder, _period(folder), _revision(folder), PublishedFolder(folder).stated_digest
-        )
+        publication = _listed_publication(folder, _period(folder), _revision(folder))
         if publication.stands:
             return publication
     return None
@@ -185,9 +191,12 @@ def revisions(release: Path) -> list[Path]:
     return [path for path in folders if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
 
 
-def _listed_publication(folder: Path, period: str, revision: int, digest: str) -> ListedPublication:
-    """Reads a publication. Nothing fails here: what is damaged is told as such, and other checks say more."""
-    damaged = ListedPublication(period, revision, damaged=True)
+def _listed_publication(folder: Path, period: str, revision: int, as_it_stood: bool = False) -> ListedPublication:
+    """Reads a publication. Nothing fails here: what is damaged is told as such, and other checks say more.
+
+    `as_it_stood`: with the total that it had before it was withdrawn.
+    """
+    damaged, digest = ListedPublication(period, revision, damaged=True), PublishedFolder(folder).stated_digest
     try:
         audit = json.loads((folder / "audit.json").read_bytes()) if not digest else read_audit(folder)
         if (audit["release"], audit["period"], audit["revision"]) != (folder.parents[1].name, period, revision):
@@ -204,7 +213,7 @@ def _listed_publication(folder: Path, period: str, revision: int, digest: str) -
             "withdrawn_for": _words(withdrawn.get("reason")),
             "page": (folder / CARD).is_file(),
         }
-        total = {} if withdrawn else _total(folder, audit)
+        total = {} if withdrawn and not as_it_stood else _total(folder, audit)
         return ListedPublication(period, revision, digest, **texts, **total)
     except (PublishedFilesDamaged, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return damaged

@@ -2,6 +2,9 @@
 
 Which files are sent follows from our own names below the public folder and from `sent.json`, where this host keeps what
 the file system said of each file that it sent. Without it, or with an older one, more is sent, never less.
+
+`gone.json` beside it has the names that stores of form 1 had and this version does not write: what was withdrawn must
+not stay readable under them, so every address gets them once with no bytes.
 """
 
 from __future__ import annotations
@@ -16,17 +19,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from dphist_pipeline.errors import Halted, how_to_install
 from dphist_pipeline.files import make_folder, open_below, replace_durably
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.public_names import CATALOGUE, INDEX
+from dphist_pipeline.publishing.public_names import CATALOGUE, INDEX, is_gone
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
 
 _PART = r"[A-Za-z0-9_=-][A-Za-z0-9_.=-]*"
 _ADDRESS = re.compile(rf"(?:s3|gs|az)://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9](?:/{_PART})*/?", re.ASCII)
+
+
+GONE, EMPTIED = "gone.json", list[int]()
 
 
 class NotSent(Halted):
@@ -85,12 +92,17 @@ class BucketSync:
                 late += paths
             except PublishedFilesDamaged:
                 left_out.append(paths[0].rpartition("/")[0])
-        if not late:
+        gone = [path for path in self._gone() if before.get(path) != EMPTIED]
+        if not late and not gone:
             return Sent(self.address, (), tuple(left_out))
         progress(f"copying to {self.address}")
         put = _connect(self.address)
 
         def send_one(path: str) -> None:
+            if path in gone:
+                put(path, BytesIO())
+                sent[path] = EMPTIED
+                return
             try:
                 file = open_below(self.public, path)
             except OSError:  # a link, a pipe, or taken away meanwhile
@@ -105,7 +117,7 @@ class BucketSync:
         pages = [path for path in late if path.rpartition("/")[2] == INDEX]
         catalogue = [path for path in late if path == CATALOGUE]
         try:
-            for wave in ([path for path in late if path not in (*pages, *catalogue)], catalogue, pages):
+            for wave in (gone, [path for path in late if path not in (*pages, *catalogue)], catalogue, pages):
                 with ThreadPoolExecutor(8) as pool:
                     list(pool.map(send_one, wave))
         finally:
@@ -115,7 +127,14 @@ class BucketSync:
 
     def behind(self) -> list[str]:
         """The paths of the files that were not sent as they are now; the bucket is not asked."""
-        return [path for _, paths in self._late(self._sent()) for path in paths]
+        sent = self._sent()
+        gone = [path for path in self._gone() if sent.get(path) != EMPTIED]
+        return gone + [path for _, paths in self._late(sent) for path in paths]
+
+    def _gone(self) -> list[str]:
+        with suppress(OSError, ValueError, TypeError):
+            return [path for path in json.loads((self.folder / GONE).read_bytes()) if is_gone(path)]
+        return []
 
     def _late(self, sent: Mapping[str, list[int]]) -> Iterator[tuple[PublishedFolder | None, list[str]]]:
         """The files that were not sent as they are now, of each publication; then those made from all, by None."""
@@ -138,6 +157,18 @@ class BucketSync:
         with suppress(OSError), open_below(self.public, path) as file:
             return _identity(file)
         return []  # a link or a pipe, which was never sent
+
+
+def keep_gone(public: Path, folder: Path) -> list[str]:
+    """Keeps the paths that stores of form 1 had and this version does not write, of what is there or was ever sent."""
+    paths = {path.relative_to(public).as_posix() for path in public.rglob("*") if not path.is_dir()}
+    for memory in folder.glob("*.json"):  # gone.json of a call that was cut short among them
+        with suppress(OSError, ValueError, TypeError):
+            paths |= set(json.loads(memory.read_bytes()))
+    gone = sorted(filter(is_gone, paths))
+    make_folder(folder)
+    replace_durably(folder / GONE, folder / ".new", json.dumps(gone).encode())
+    return gone
 
 
 def _identity(file: BinaryIO) -> list[int]:

@@ -1,4 +1,4 @@
-"""What is made from all publications: lists of current files, latest cells, marks on cards, and pages.
+"""What is made from all publications: lists of current files, latest cells, notices on cards, and pages.
 
 `current.json` of every release has the files of the latest revisions that stand, for readers of plain Parquet.
 """
@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dphist_pipeline.files import open_below, replace_public
-from dphist_pipeline.publishing._published_pages import mark_superseded
+from dphist_pipeline.publishing.notices import with_notice
 from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
-from dphist_pipeline.publishing.published_files import TABLES_OF_FAMILY, PublishedFolder, read_audit
+from dphist_pipeline.publishing.published_files import (
+    PAGES,
+    TABLES_OF_FAMILY,
+    PublishedFilesDamaged,
+    PublishedFolder,
+    read_audit,
+    sealed_audit,
+)
 
 SCHEMA_VERSION = 1
 
@@ -51,9 +58,21 @@ class DerivedFiles:
             if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
                 replace_public(folder / CURRENT, text, scratch)
 
-    def mark_superseded(self, scratch: Path) -> None:
-        """Marks the cards of revisions that are not the latest of their period by `current.json`, and no others."""
-        mark_superseded(self.public, scratch)
+    def set_notices(self, scratch: Path) -> None:
+        """Sets the notices of cards as audits and `current.json` say; no link is followed, and none is replaced."""
+        for release in sorted({path.parent for path in self.public.glob("*/period=*")}):
+            listed = _listed(release)
+            for period in sorted(release.glob("period=*")):
+                folders = [folder for _, folder in PublishedFolder.all_in(self.public, f"{release.name}/{period.name}")]
+                if len(folders) == 1 and period.name.removeprefix("period=") in listed:
+                    continue  # it stands, and nothing ever took its place
+                for folder in folders:
+                    with suppress(PublishedFilesDamaged):  # other checks name it
+                        audit, later = sealed_audit(folder), later_revision(folder, listed)
+                        for path, to_period in PublishedFolder(folder).cards():
+                            card = page_in(self.public, folder / path)
+                            if card is not None and (noticed := with_notice(card, audit, later, to_period)) != card:
+                                replace_public(folder / path, noticed, scratch)
 
     def write_index(self, scratch: Path, anew: bool = False) -> None:
         """Writes the pages of releases of which something changed, then the page of all; after every other file.
@@ -79,6 +98,27 @@ class DerivedFiles:
         from dphist_pipeline.publishing._index_pages import shows
 
         return _is_listed(published) and shows(self.public, published)
+
+
+def later_revision(published: Path, listed: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Any] | None:
+    """The audit of the later revision that stands for a period; its number alone if that is damaged, None if none does.
+
+    `listed`: the entries of `current.json` by period, read here by default.
+    """
+    listed = _listed(published.parents[1]) if listed is None else listed
+    entry = listed.get(published.parent.name.removeprefix("period="))
+    if entry is None or int(entry["revision"]) <= int(published.name.removeprefix("revision=")):
+        return None
+    with suppress(PublishedFilesDamaged):
+        return sealed_audit(published.with_name(f"revision={int(entry['revision'])}"))
+    return {"revision": int(entry["revision"])}
+
+
+def page_in(public: Path, page: Path) -> str | None:
+    """The text of a page; None where there is none, or a link to one: another file's text would be published."""
+    with suppress(OSError), open_below(public, page.relative_to(public).as_posix()) as file:
+        return file.read().decode(errors="replace")
+    return None
 
 
 def grid_of(audit: Mapping[str, Any]) -> str:
@@ -128,6 +168,7 @@ def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
     for table in audit.get("tables", {}):
         inside = f"{TABLES_OF_FAMILY}/{table}"
         files |= {f"{inside}/{name}": digest for name, digest in read_audit(folder / inside)["files"].items()}
+    files = {path: digest for path, digest in files.items() if not path.endswith(PAGES)}
     return {
         **{name: audit.get(name) for name in ("period", "period_start", "period_end", "revision")},
         "grid": grid_of(audit),
@@ -137,10 +178,12 @@ def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
-    """The entries of `current.json` by period; none if it is missing or damaged."""
+    """The entries of `current.json` by period; none if it is missing or damaged, or names pages, as it did once."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         with open_below(release, CURRENT) as file:
             content = json.load(file)
-        if content["schema_version"] == SCHEMA_VERSION and content["release"] == release.name:
-            return {str(entry["period"]): entry for entry in content["periods"]}
+        entries = content["periods"]
+        names_pages = any(file["path"].endswith(PAGES) for entry in entries for file in entry["files"])
+        if content["schema_version"] == SCHEMA_VERSION and content["release"] == release.name and not names_pages:
+            return {str(entry["period"]): entry for entry in entries}
     return {}

@@ -1,4 +1,7 @@
-"""Published files: which ones a publication has, reading their audit and checking them, and marking a withdrawal."""
+"""Published files: which ones a publication has, reading their audit and checking them, and marking a withdrawal.
+
+The audit seals the Parquet files. Pages are made from them and can be made again; see `published_pages`.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,7 @@ from typing import Any
 
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.files import replace_public
-from dphist_pipeline.publishing._audit_schema import is_audit
-from dphist_pipeline.publishing._published_pages import (
-    CARD,
-    PAGES,
-    RENDERED,
-    marked_withdrawn,
-    renderings,
-    without_marks,
-)
+from dphist_pipeline.publishing.audit import is_audit
 from dphist_pipeline.publishing.public_names import is_path, place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
@@ -33,9 +28,11 @@ SUMS = "sums.parquet"  # only where the mechanism draws noise for sums of groups
 WHOLE = "whole.parquet"  # only of a table of a family
 POPULATION = "population.parquet"  # only of a family: the records behind the whole counts of its tables
 TABLES_OF_FAMILY = "tables"  # the folder with a folder for each table of a family
-SEALED = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION, *PAGES)  # what an audit names
+SEALED = (*TABLES, QUALITY, SUMS, WHOLE, POPULATION)  # what an audit names
+CARD = "card.html"
+PAGES = (CARD, "deployment.yaml")  # audits of stores of form 1 name them, too
 AUDIT = "audit.json"
-FILES = (*SEALED, RENDERED, AUDIT)
+FILES = (*SEALED, *PAGES, AUDIT)
 DAMAGED = "damaged"  # begins the name of a folder that was a publication, and whose files are damaged
 _ENDING = 200  # bytes at the end of an audit that hold its digest
 
@@ -60,7 +57,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     Raises:
         PublishedFilesDamaged: a file is missing or altered, or the audit does not say what is in the files.
     """
-    audit = _own_audit(published)
+    audit = sealed_audit(published)
     _check_files(published, audit)
     for name, table in audit.get("tables", {}).items():
         if read_audit(published / TABLES_OF_FAMILY / name)["values_digest"] != table["values_digest"]:
@@ -68,33 +65,32 @@ def read_audit(published: Path) -> dict[str, Any]:
     return audit
 
 
-def _own_audit(published: Path) -> dict[str, Any]:
-    """The audit as it was sealed, with the facts that readers rest on, which names files of ours alone."""
+def sealed_audit(published: Path) -> dict[str, Any]:
+    """The audit as it was sealed, with the facts that readers rest on, which names files of ours alone.
+
+    Raises:
+        PublishedFilesDamaged: it is missing or altered; the files are not looked at.
+    """
     with suppress(OSError, ValueError, RecursionError):
         audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
-        if is_audit(audit) and audit["audit_digest"] == audit_digest(audit) and audit["files"].keys() <= set(SEALED):
+        if (
+            is_audit(audit)
+            and audit["audit_digest"] == audit_digest(audit)
+            and audit["files"].keys() <= {*SEALED, *PAGES}
+        ):
             return audit
     raise PublishedFilesDamaged(published, "has a missing or altered audit.json")
 
 
 def _check_files(published: Path, audit: Mapping[str, Any]) -> None:
     """Checks the files of one publication, but not those of its tables."""
-    # A page that neither the audit nor a rendering names must not exist: no digest protects it.
+    # A file that the audit does not name must not exist: no digest protects it.
     for name in SEALED:
-        digest, expected = _found(published, name, audit), audit["files"].get(name)
-        if digest != expected and not (name in PAGES and digest in _rendered(published, name)):
+        path = published / name
+        if (_digest_of_file(_Seen.of(path)) if path.is_file() else None) != audit["files"].get(name):
             raise PublishedFilesDamaged(published, f"has a missing or altered {name}")
     if _values_digest(published, audit) != audit["values_digest"]:
         raise PublishedFilesDamaged(published, "has other values in its files than its audit says")
-
-
-def _rendered(published: Path, name: str) -> set[str]:
-    """The digests that renderings gave a page; those of a family's tables stand with the family."""
-    of_table = published.parent.name == TABLES_OF_FAMILY
-    publication, path = (published.parents[1], f"tables/{published.name}/{name}") if of_table else (published, name)
-    with suppress(ValueError):
-        return {rendering.pages[path] for rendering in renderings(publication) if path in rendering.pages}
-    raise PublishedFilesDamaged(published, f"has an altered {RENDERED}")
 
 
 def _values_digest(published: Path, audit: Mapping[str, Any]) -> str | None:
@@ -122,6 +118,17 @@ class _Seen:
 
 
 @lru_cache(maxsize=10_000)
+def _digest_of_file(file: _Seen) -> str | None:
+    return digest_of(file.path)
+
+
+def forget_digests() -> None:
+    """Has the next reading of every publication digest its files again, for whoever looks for damage."""
+    _digest_of_file.cache_clear()
+    _digest_of_values.cache_clear()
+
+
+@lru_cache(maxsize=10_000)
 def _digest_of_values(histogram: _Seen, quality: _Seen | None = None) -> str:
     return digest_of_files(histogram.path, None if quality is None else quality.path)
 
@@ -136,19 +143,20 @@ class PublishedFolder:
     path: Path
 
     @staticmethod
-    def all_in(public: Path) -> Iterator[tuple[str, Path]]:
+    def all_in(public: Path, periods: str = "*/period=*") -> Iterator[tuple[str, Path]]:
         """The places and folders of the publications; folders that were renamed are none.
 
         Where one of them, or a folder above it, is a link, `refuse_links` says so.
         """
-        for folder in sorted(public.glob("*/period=*/revision=*")):
+        for folder in sorted(public.glob(f"{periods}/revision=*")):
             place = folder.relative_to(public).as_posix()
             if place_of(f"{place}/{AUDIT}") == place and (folder / AUDIT).is_file():
                 yield place, folder
 
     def refuse_links(self, public: Path) -> None:
         """Refuses a folder that is a link, or lies in one below the public folder; raises PublishedFilesDamaged."""
-        refuse_links(public, self.path)
+        for folder in (self.path, *self.tables):
+            refuse_links(public, folder)
 
     @property
     def is_table(self) -> bool:
@@ -159,6 +167,11 @@ class PublishedFolder:
     def is_family(self) -> bool:
         """Whether it holds tables of a family."""
         return (self.path / TABLES_OF_FAMILY).is_dir()
+
+    def cards(self) -> Iterator[tuple[str, str]]:
+        """The paths of the card and of the pages of tables in the folder, each with the way to that of the period."""
+        yield CARD, "../"
+        yield from ((f"{TABLES_OF_FAMILY}/{table.name}/{CARD}", "../../../") for table in self.tables)
 
     def paths(self, public: Path) -> list[str]:
         """The paths below the public folder of the files of a publication and its tables, by our own names."""
@@ -183,11 +196,6 @@ class PublishedFolder:
     def table(self, name: str) -> Path:
         """The folder of one table of a family."""
         return self.path / TABLES_OF_FAMILY / name
-
-    @property
-    def card(self) -> Path:
-        """The card; publications of older versions have none."""
-        return self.path / CARD
 
     @property
     def quality(self) -> Path:
@@ -221,48 +229,19 @@ class PublishedFolder:
             return match[1].decode() if match else ""
         return ""
 
-    @property
-    def rendered_digest(self) -> str | None:
-        """SHA-256 of the list of pages that were rendered anew; None where none was."""
-        return digest_of(self.path / RENDERED)
-
-    def page_version(self, audit: Mapping[str, Any]) -> str:
-        """The version of this program that wrote the pages; empty if nothing says it."""
-        renders = renderings(self.path)
-        return renders[-1].version if renders else str((audit.get("versions") or {}).get("dphist-pipeline", ""))
-
     def is_marked_withdrawn(self) -> bool:
-        """Whether a publication says that it is withdrawn, on its card too."""
+        """Whether the audit of a publication says that it is withdrawn, and those of its tables too."""
         audit = read_audit(self.path)
         tables = [PublishedFolder(self.table(name)) for name in audit.get("tables", {})]
-        if "withdrawn" not in audit or not all(table.is_marked_withdrawn() for table in tables):
-            return False
-        return not self.card.is_file() or (text := self.card.read_text(encoding="utf-8")) == marked_withdrawn(
-            text, audit
-        )
+        return "withdrawn" in audit and all(table.is_marked_withdrawn() for table in tables)
 
     def mark_withdrawn(self, note: Mapping[str, Any], scratch: Path) -> None:
-        """Marks a publication as withdrawn, in its audit and then on its card; each file changes at once."""
+        """Says in the audit of a publication that it is withdrawn, in one step; its card follows with the catalogue."""
         for name in read_audit(self.path).get("tables", {}):
             PublishedFolder(self.table(name)).mark_withdrawn(note, scratch)
         audit = {**read_audit(self.path), "withdrawn": dict(note)}
         audit["audit_digest"] = audit_digest(audit)
-        contents = {"audit.json": json.dumps(audit, indent=2) + "\n"}
-        if self.card.is_file():
-            contents[CARD] = marked_withdrawn(self.card.read_text(encoding="utf-8"), audit)
-        for name, content in contents.items():
-            replace_public(self.path / name, content, scratch)
-
-
-def _found(published: Path, name: str, audit: Mapping[str, Any]) -> str | None:
-    """The digest of a file as it was published, without marks of a withdrawal or of a later revision."""
-    path = published / name
-    if name != CARD or not path.is_file():
-        return digest_of(path)
-    whole = path.read_bytes()
-    card = whole.decode("utf-8", errors="replace")
-    as_published = without_marks(card, audit, published)
-    return hashlib.sha256(whole if as_published == card else as_published.encode()).hexdigest()
+        replace_public(self.path / AUDIT, json.dumps(audit, indent=2) + "\n", scratch)
 
 
 def audit_digest(audit: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCel
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.languages.texts import marked
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
-from dphist_pipeline.publishing._published_pages import CARD
+from dphist_pipeline.publishing.audit import in_order
 from dphist_pipeline.publishing.parquet_tables import (
     Charged,
     rounded_up,
@@ -39,6 +39,9 @@ from dphist_pipeline.publishing.parquet_tables import (
     write_whole,
 )
 from dphist_pipeline.publishing.published_files import (
+    AUDIT,
+    CARD,
+    PAGES,
     POPULATION,
     QUALITY,
     SEALED,
@@ -62,7 +65,7 @@ def write_release(
     facts: dict[str, Any],
     staging: Path,
     around: Surroundings = ALONE,
-) -> None:
+) -> dict[str, Any]:
     """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
     A table of a family has a folder below it, which is a publication of its own, without pages unless the card of the
@@ -74,11 +77,13 @@ def write_release(
             gives the axes of each table as a spec writes them.
         staging: an empty folder on the file system of the public store.
         around: what the cover of the card tells: the publisher, and the period before.
+
+    Returns:
+        The audit, as its file says it.
     """
     if isinstance(estimate, FamilyEstimate):
-        _write_family(estimate, scales, facts, staging, around)
-    else:
-        _write_one(estimate, scales, facts, staging, around)
+        return _write_family(estimate, scales, facts, staging, around)
+    return _write_one(estimate, scales, facts, staging, around)
 
 
 def _write_one(
@@ -87,7 +92,7 @@ def _write_one(
     facts: dict[str, Any],
     staging: Path,
     around: Surroundings,
-) -> None:
+) -> dict[str, Any]:
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
     from dphist_pipeline.publishing._card import release_card, smoothed
     from dphist_pipeline.publishing._deployment import deployment_yaml
@@ -95,7 +100,7 @@ def _write_one(
     facts_of_files = _write_tables(estimate, scales, facts, staging)
     (staging / "card.html").write_text(release_card(estimate, facts_of_files, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(facts_of_files, smoothed(estimate)), encoding="utf-8")
-    _seal(facts_of_files, staging)
+    return _seal(facts_of_files, staging)
 
 
 def _write_family(
@@ -104,7 +109,7 @@ def _write_family(
     facts: dict[str, Any],
     staging: Path,
     around: Surroundings,
-) -> None:
+) -> dict[str, Any]:
     from dphist_pipeline.estimates.whole_families import fit_population
     from dphist_pipeline.publishing._deployment import deployment_yaml
     from dphist_pipeline.publishing._family_card import family_card, pages_of_tables
@@ -114,7 +119,7 @@ def _write_family(
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
-    pages = pages_of_tables(family, facts, around=around)
+    pages = pages_of_tables(family, {**facts, "versions": _versions()}, around)
     for name, estimate in family.tables.items():
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)
@@ -141,8 +146,8 @@ def _write_family(
     family_facts = {**audit, "values_digest": values_digest(family), "versions": _versions()}
     (staging / "card.html").write_text(family_card(family, family_facts, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(family_facts, smoothed=False), encoding="utf-8")
-    _seal(family_facts, staging)
     sync_folder(staging / TABLES_OF_FAMILY)
+    return _seal(family_facts, staging)
 
 
 def _write_tables(
@@ -191,19 +196,19 @@ def _versions() -> dict[str, str]:
     return {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in VERSIONS}}
 
 
-def _seal(facts: Mapping[str, Any], staging: Path) -> None:
-    """Writes the audit of the files that are there, and waits until the disk has all of them."""
-    names = [name for name in SEALED if (staging / name).exists()]
-    # The digest of the audit comes last; see `PublishedFolder.stated_digest`.
-    audit = {name: fact for name, fact in facts.items() if name != "versions"}
-    audit |= {"files": {name: digest_of(staging / name) for name in names}, "versions": facts["versions"]}
+def _seal(facts: Mapping[str, Any], staging: Path) -> dict[str, Any]:
+    """Writes the audit of the Parquet files that are there, waits until the disk has all files, and gives the audit."""
+    sealed, pages = ([name for name in names if (staging / name).exists()] for names in (SEALED, PAGES))
+    audit = dict(facts) | {"files": {name: digest_of(staging / name) for name in sealed}}
     audit["audit_digest"] = audit_digest(audit)
-    (staging / "audit.json").write_text(json.dumps(audit, indent=2) + "\n", encoding="utf-8")
-    for name in (*names, "audit.json"):
+    text = json.dumps(in_order(audit), indent=2)  # the digest comes last; see `PublishedFolder.stated_digest`
+    (staging / AUDIT).write_text(text + "\n", encoding="utf-8")
+    for name in (*sealed, *pages, AUDIT):
         (staging / name).chmod(0o644)
         sync_file(staging / name)
     staging.chmod(0o755)
     sync_folder(staging)
+    return dict(json.loads(text))
 
 
 def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,12 @@ from dphist_pipeline.about_publisher import About
 from dphist_pipeline.languages.texts import in_language
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
 from dphist_pipeline.publishing._release_history import (
+    ListedPublication,
     days_in_words,
     number_in_words,
     publication_after,
     publication_before,
+    revisions_before,
 )
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
@@ -30,15 +32,32 @@ def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
 
     `release` is its public folder, which need not be there yet; `facts` are as its audit has them, or will have.
     """
-    about, previous = About.of(release.parent), publication_before(release, str(facts.get("period_start") or "")[:10])
+    return next(surroundings_at_any_time(release, facts))
+
+
+def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterator[Surroundings]:
+    """What stands around a publication now, then what may have stood there when one of its pages was made.
+
+    The period before may have been told by another revision, or by none yet; the period after was not there.
+    """
+    about, first = About.of(release.parent), str(facts.get("period_start") or "")[:10]
     later = publication_after(release, str(facts.get("period_end") or "")[:10])
     after = Before(days_in_words(later), later.place) if later is not None else None
-    if previous is None:
-        return Surroundings(about, after=after)
-    with in_language(about.language_of(facts)):
-        number = number_in_words(previous)
-    before = Before(days_in_words(previous), previous.place, number, previous.total, previous.lower, previous.upper)
-    return Surroundings(about, before, _is_alike(release / previous.place, facts), after)
+
+    def around(previous: ListedPublication | None) -> Iterator[Surroundings]:
+        with in_language(about.language_of(facts)):
+            number = number_in_words(previous) if previous is not None else ""
+        before, is_alike = None, False
+        if previous is not None:
+            total = previous.total, previous.lower, previous.upper
+            before = Before(days_in_words(previous), previous.place, number, *total)
+            is_alike = _is_alike(release / previous.place, facts)
+        for following in dict.fromkeys((after, None)):
+            yield Surroundings(about, before, is_alike, following)
+
+    yield from around(publication_before(release, first))
+    for previous in (*revisions_before(release, first), None):
+        yield from around(previous)
 
 
 def _is_alike(published: Path, facts: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from dphist_pipeline.publishing.published_files import DAMAGED, PublishedFilesDa
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.due import unpublished
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import FORM, Key, Store
 
 
 class AwaitsApproval(AfterCharge):
@@ -173,7 +173,9 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
     Raises:
         NotPublished: there is no such publication.
         LedgerError: no reason, or all of it was withdrawn for other ones.
+        Halted: the store was not upgraded.
     """
+    store.refuse_form_1()
     ledger = store.ledger()
     charges_of_period = reconcile_charges(store, ledger, release, period)
     charges = [charge for charge in charges_of_period if ledger.published_digest(charge) is not None]
@@ -213,6 +215,7 @@ def _withdraw_uncharged(store: Store, first: Key, reason: str) -> list[Path]:
         reasons = [note["reason"] for note in notes.values() if note is not None]
         if reasons and len(reasons) == len(notes) and reason not in reasons:
             raise withdrawn_otherwise(first, reasons[-1])
+        (store.public / DerivedFiles.index).unlink(missing_ok=True)  # as in `finish_withdrawals`
         for folder, note in notes.items():
             if not PublishedFolder(folder).is_marked_withdrawn():
                 PublishedFolder(folder).mark_withdrawn(note or {"reason": reason, "at": utc_now()}, scratch)
@@ -230,15 +233,16 @@ def is_local(folder: Path) -> bool:
 def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     """Marks what the ledger says is withdrawn and whose audit does not say so yet: somebody was killed in between.
 
-    Files that are damaged cannot be marked: their folder gets another name, under which nothing is a publication.
+    Files that are damaged cannot be marked: their folder gets another name, under which nothing is a publication. A
+    store that was not upgraded stays as it is.
     """
-    for key, note in Statement.noted(ledger, "withdrawn"):
+    for key, note in Statement.noted(ledger, "withdrawn") if store.form == FORM else ():
         folder = store.published(Key(*key))
         try:
             if folder.exists() and not PublishedFolder(folder).is_marked_withdrawn():
                 notice = {"reason": note.text, "at": note.made_at, "entry": note.number}
                 with store.building(), store.run(Key(*key)) as scratch:
-                    # Made after the catalogue and looked for before it: without it, both are built anew by whatever
+                    # Made last and looked for first: without it, catalogue, notices and pages are made anew by whatever
                     # comes next, though this process is killed here and what comes next is the replay of another.
                     (store.public / DerivedFiles.index).unlink(missing_ok=True)
                     PublishedFolder(folder).mark_withdrawn(notice, scratch)
@@ -293,6 +297,6 @@ def record_if_published(store: Store, ledger: Ledger, charge: Charge) -> str | N
     recorded = ledger.published_digest(charge)
     folder = store.published(Key.of(charge))
     if recorded is None and folder.exists():
-        recorded = str(store.vouched_audit(ledger, charge, None)["values_digest"])
+        recorded = str(store.vouched_audit(charge, None)["values_digest"])
         ledger.record_published(charge, recorded)
     return recorded

@@ -58,7 +58,7 @@ def plan_of(
     assert reading is not None, "the first decision is of the source"
     tries = all(decision.tries for decision in decisions if decision.query is not None)
     source = replace(source_plan(spec, reading), query=spec.source_sql, tries=tries)
-    return CountingPlan(
+    plan = CountingPlan(
         source=replace(source, needed=expected_patterns(spec, period)),
         privacy_unit=spec.privacy_unit,
         max_rows_per_unit=spec.max_rows_per_unit,
@@ -73,6 +73,12 @@ def plan_of(
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
+    own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
+    needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
+    if spec.quality is None or not spec.quality.misfiled or not needed:
+        return plan
+    elsewhere = replace(plan, source=replace(plan.source, needed=needed), period=spec.looked_for(period), outside=True)
+    return replace(plan, misfiled=elsewhere)
 
 
 def _marginals(family: Family, declared: Domain, measured: Sequence[frozenset[int]]) -> tuple[Marginal, ...]:
@@ -128,7 +134,7 @@ def request_of(
         held=spec.publish == "manual",
         source=spec.reading,
         engine=engine or spec.engine,
-        version=untested(),
+        versions=untested(),
         checks=spec.required_checks if "checks" in spec.requires else (),
         **_query_of(spec),
     )

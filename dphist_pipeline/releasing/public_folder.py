@@ -5,28 +5,26 @@ Nothing comes back from a bucket: a public folder that was lost is put back from
 journal.
 
 Pages are rendered anew from public files: what a later version corrects need not stay online. Values, Parquet files
-and audits stay as they are. For each publication, what its pages will be is entered in the ledger, then in
-`pages.json`, and then the pages are replaced one by one; see `publishing.published_release`.
+and audits stay as they are; see `publishing.published_pages`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, Refused
-from dphist_pipeline.files import locked_folder
+from dphist_pipeline.files import locked_folder, replace_public
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import place_of
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder
-from dphist_pipeline.releasing._approvals import finish_withdrawals, record_if_published, set_aside
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, refuse_links
+from dphist_pipeline.releasing._approvals import finish_withdrawals, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
-from dphist_pipeline.releasing.store import Key, Store
+from dphist_pipeline.releasing.store import FORM, Key, Store
 
 if TYPE_CHECKING:
     from dphist_pipeline.publishing.bucket_sync import Sent
@@ -76,7 +74,8 @@ class PublicFolder:
     ) -> None:
         """Lists the current files, builds the catalogue, writes the pages, and copies to the bucket.
 
-        Nothing is built where all hold `folders` (of releases) already; with none, or `anew`, it always is.
+        Nothing is built where all hold `folders` (of releases) already; with none, or `anew`, it always is. A store of
+        form 1 stays as it is.
 
         Raises:
             NotCopied: the bucket could not be written; the catalogue is built.
@@ -84,6 +83,9 @@ class PublicFolder:
         from dphist_pipeline.answering.catalogue import Catalogue
 
         public = self.store.public
+        if self.store.form != FORM:
+            progress("the catalogue stays as it is until `dphist store upgrade` was run")
+            return
 
         def is_fresh() -> bool:
             if not folders or not (public / DerivedFiles.index).is_file():
@@ -121,6 +123,7 @@ class PublicFolder:
         from dphist_pipeline.answering.catalogue import Catalogue
 
         store, public, key = self.store, self.store.public, Key("copied", "all", 1)
+        store.refuse_form_1()
         if store.public_address is None:
             raise no_address(store.root)
         finish_withdrawals(store, store.ledger())
@@ -132,6 +135,32 @@ class PublicFolder:
         )
         return self._copy(progress, everything)
 
+    def upgrade(self, progress: Progress = lambda step: None) -> list[str]:
+        """Brings a store of form 1 to form 2, then the catalogue and the pages; gives the paths that form 2 has not.
+
+        They are deleted here, and emptied in every bucket by the next copy to it. Cut short, the same call finishes it.
+
+        Raises:
+            NotCopied: the bucket could not be written; all else is done.
+        """
+        from dphist_pipeline.publishing.bucket_sync import keep_gone
+
+        public = self.store.public
+        with self.store.building():
+            gone = keep_gone(public, self.store.bucket_memory)
+            for path in gone:
+                refuse_links(public, (public / path).parent)
+                (public / path).unlink(missing_ok=True)
+                with suppress(OSError):  # a folder that holds more stays
+                    for folder in [
+                        folder for folder in (public / path).parents if folder.parent.is_relative_to(public)
+                    ]:
+                        folder.rmdir()
+            upgraded = PublicFolder(self.store.upgraded())
+        finish_withdrawals(upgraded.store, upgraded.store.ledger())
+        upgraded.refresh(Key("upgraded", "all", 1), progress=progress, anew=True)
+        return gone
+
     def render(self, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
         """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
 
@@ -142,7 +171,10 @@ class PublicFolder:
         """
         from jinja2 import UndefinedError
 
+        from dphist_pipeline.publishing.published_pages import PublishedPages
+
         store = self.store
+        store.refuse_form_1()
         finish_withdrawals(store, store.ledger())
         done, read = Rendered(), vouching_reader(store)
         for place, folder in PublishedFolder.all_in(store.public):
@@ -152,7 +184,9 @@ class PublicFolder:
                 try:
                     PublishedFolder(folder).refuse_links(store.public)
                     with store.building(), store.run(key) as scratch:
-                        is_new = _render(store, key, folder, read(folder), scratch)
+                        pages = PublishedPages.read(folder, read(folder)).outdated()
+                        for path, page in pages.items():
+                            replace_public(folder / path, page, scratch)
                 except PublishedFilesDamaged as error:
                     done.left[place] = error.problem  # the others come first; building the catalogue sets it aside
                 except (KeyError, UndefinedError) as error:
@@ -160,7 +194,7 @@ class PublicFolder:
                         f"its audit, written by an earlier version, does not say what pages need: {error}"
                     )
                 else:
-                    (done.anew if is_new else done.same).append(place)
+                    (done.anew if pages else done.same).append(place)
         self.refresh(Key("rendered", "all", 1), progress=progress, anew=True)
         return done
 
@@ -206,20 +240,3 @@ class PublicFolder:
             passes = False
             problem = f"{bucket.address} cannot be written: {type(error).__name__} on this machine."
         raise NotCopied(problem, passes)
-
-
-def _render(store: Store, key: Key, folder: Path, audit: Mapping[str, Any], scratch: Path) -> bool:
-    """Whether pages of a publication were replaced; those that this version would write again stay."""
-    from dphist_pipeline.publishing.published_release import PublishedRelease
-
-    day = datetime.now(UTC).date().isoformat()
-    rendered = PublishedRelease.read(folder, audit).rendered_anew(version("dphist-pipeline"), day)
-    if rendered is None:
-        return False
-    if audit.get("model") != "local":
-        ledger = store.ledger()
-        charge = next(charge for charge in ledger.charges(key.release, key.period) if charge.revision == key.revision)
-        if not charge.lost and record_if_published(store, ledger, charge):
-            ledger.record_rendered(charge, rendered.digest)
-    rendered.write(scratch)
-    return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -110,18 +109,21 @@ def publish(
 
     Raises:
         Withdrawn: somebody else published it meanwhile, and it was taken back.
+        Halted: the store was not upgraded.
     """
+    store.refuse_form_1()
     # The day alone: a time would tell how long the run took, which may depend on records.
     facts = {**facts, "published_on": datetime.now(UTC).date().isoformat()}
     with store.run(key) as scratch:
         staging = scratch / "published"
         staging.mkdir()
         around = surroundings_of(store.published(key).parents[1], facts)
-        write_release(estimate, scales, facts, staging, around)
+        audit = write_release(estimate, scales, facts, staging, around)
         record()
-        first = move_into_place(staging, store.published(key))
+        if move_into_place(staging, store.published(key)):
+            return Release(store.published(key), audit, replayed=False)
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
-    return replace(_confirmed(store, key, expected, differs), replayed=not first)
+    return _confirmed(store, key, expected, differs)
 
 
 def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release:

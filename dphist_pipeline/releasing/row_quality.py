@@ -16,6 +16,7 @@ from dphist_pipeline.confidential.row_questions import (
     RowsByPlace,
     RowsCut,
     RowsCutBy,
+    RowsMisfiled,
     UnitsByRows,
 )
 from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
@@ -79,6 +80,8 @@ def _questions(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
     yield _Asked("quality_rows", RowsByPlace(), [("rows", None, None, place) for place in PLACES])
     failures = [(failure, axis.name, None, None) for axis in axes for failure in FAILURES]
     yield _Asked("quality_failures", FailuresByAxis(len(axes)), [*failures])
+    if spec.quality is not None and spec.quality.misfiled:
+        yield _Asked("quality_misfiled", RowsMisfiled(), [("misfiled", None, None, None)])
     if spec.privacy_unit == EVERY_ROW or spec.quality is None:
         return
     row_counts = [str(rows) for rows in range(1, seen)] + [f"{seen} or more"]

@@ -216,6 +216,8 @@ class Run:
             witness.check(store.id, ledger.standing)
             store.refuse_cut(ledger, witness)
         key = Key(spec.release, period.key, request.revision)
+        if not store.published(key).exists():
+            store.refuse_form_1()
         rule = PublicationRule(spec.publish, charge is not None and store.is_doubted(charge))
         run = cls(spec, store, ledger, period, key, request, run_of(spec), rule, progress, charge)
         if charge is not None:
@@ -266,7 +268,7 @@ class Run:
         if self.publication is None:
             recorded = record_if_published(self.store, self.ledger, self.charge)
             if self.path.exists():
-                self.store.vouched_audit(self.ledger, self.charge, recorded)
+                self.store.vouched_audit(self.charge, recorded)
             self.publication = publisher.published(self.store, self.key, {}, values_differ(self.key))
             if self.publication is not None:
                 self.store.forget_kept_runs(self.key)  # of a run that counted while another one published
@@ -419,10 +421,11 @@ class Run:
             CubeMissing: a measurement has no answer in the journal.
         """
         with self.marking_charges():
-            if (publication := self.replay()) is not None:
-                return publication
-            if self.estimate is None and not self.resume():
-                raise CubeMissing(self.key)
+            if self.estimate is None:
+                if (publication := self.replay()) is not None:
+                    return publication
+                if not self.resume():
+                    raise CubeMissing(self.key)
             estimate, charge = self.estimate, self.charge
             assert estimate is not None and charge is not None
             facts = self._facts_if_approved()

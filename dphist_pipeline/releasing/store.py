@@ -29,6 +29,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ from dphist_pipeline.publishing.bucket_sync import BucketSync
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.statements import Statement
 
-SCHEMA_VERSION = 1
+FORM = 2  # of the public folder; 1 had downloads, lists of rendered pages, and cards that audits seal
 DESCRIBED, FOLDER = "store.json", "folder.json"
 LOCK, KEPT = ".lock", ".kept"
 KEPT_SECONDS = 24 * 3600
@@ -75,6 +76,16 @@ class StoreMissing(Refused):
 def store_unusable(root: Path, problem: str) -> Halted:
     """A store that exists but cannot be used, or a place where none can be made."""
     return Halted(f"the store at {root} {problem}", code="store_unusable", root=root, problem=problem)
+
+
+def not_upgraded(root: Path) -> Halted:
+    """A store of form 1, below whose public folder this version writes nothing."""
+    return Halted(
+        f"the store at {root} has the form of an earlier version, and this one publishes nothing there: once this "
+        "version is installed on every host of the store, run `dphist store upgrade`, which spends nothing. Then run "
+        "the same command again.",
+        code="store_not_upgraded",
+    )
 
 
 def verified_alone(entries: int, publications: int, missing: DphistError) -> Refused:
@@ -121,6 +132,7 @@ class Store:
     witness_file: str | Path | None = None  # where the environment does not say it
     joined: bool = False  # whether another host of the store was there first
     public_address: str | None = None  # of a copy of the public folder in a bucket
+    form: int = FORM
 
     @classmethod
     def create(cls, root: Path, public_address: str | None = None) -> Store:
@@ -218,28 +230,46 @@ class Store:
             )
         try:
             content = json.loads(described.read_bytes())
-            # Stores of version 0.1 call it `format`.
-            usable = content.get("schema_version", content.get("format")) == SCHEMA_VERSION
+            form = int(content.get("schema_version", content.get("format")))  # version 0.1 calls it `format`
             ids, joined = (str(content["id"]), str(content["ledger_id"])), bool(content.get("joined"))
-            store = cls(root, *ids, ledger, witness, joined, content.get("public_address"))
+            store = cls(root, *ids, ledger, witness, joined, content.get("public_address"), form)
         except (ValueError, KeyError, TypeError, OSError):
-            usable = False
-        if not usable:
+            form = 0
+        if form > FORM:
+            raise store_unusable(root, f"has form {form}, which a later version of dphist gave it: install that one")
+        if form < 1:
             raise store_unusable(root, "has a store.json that this version cannot read; put back the original")
         return store
+
+    def refuse_form_1(self) -> None:
+        """Refuses to write below the public folder of a store that was not upgraded; raises Halted."""
+        if self.form != FORM:
+            raise not_upgraded(self.root)
+
+    def upgraded(self) -> Store:
+        """The store in the form of this version, which earlier versions refuse from now on."""
+        return replace(self, form=FORM)._described_anew()
 
     @property
     def ledger_url(self) -> str | URL:
         """Where the ledger is: as named when the store was opened, else $DPHIST_LEDGER, else a file in the store."""
         return self.ledger_address or _ledger_address(self.root)
 
-    def ledger(self) -> Ledger:
-        """Opens and verifies the ledger, and checks it against all that was ever published or rejected here."""
+    @cached_property
+    def _opened_ledger(self) -> Ledger:
         ledger = Ledger.open(self.ledger_url, self.ledger_id)
         kind = network_disk(self.confidential) if isinstance(ledger.place, Path) else None
         if kind is not None:
             problem = f"has its confidential files on a network file system ({kind}), where several machines reach them"
             raise store_unusable(self.root, f"{problem}. That needs a ledger on a server: `dphist ledger move --help`")
+        return ledger
+
+    def ledger(self) -> Ledger:
+        """The ledger, checked against all that was ever published or rejected here; opened and verified once.
+
+        What is asked of it later is read anew each time. A store lives for one command, or one step of Dagster.
+        """
+        ledger = self._opened_ledger
         # Files first, entries second: another run may charge and publish at this very moment.
         ledger.require(list(self.named_entries()))
         return ledger
@@ -271,8 +301,14 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
-        from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
+        from dphist_pipeline.publishing.published_files import (
+            PublishedFilesDamaged,
+            PublishedFolder,
+            forget_digests,
+            read_audit,
+        )
 
+        forget_digests()
         ledger = self.ledger()
         witness = self.witness(ledger)
         self.refuse_cut(ledger, witness)
@@ -294,7 +330,7 @@ class Store:
                     is_here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
-                    self.vouched_audit(ledger, charge, recorded)
+                    self.vouched_audit(charge, recorded)
                     if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
                         "withdrawn" in ledger.notes(charge)
                     ):
@@ -335,14 +371,14 @@ class Store:
         ]
         return [charge for charge in published_charges if ledger.published_digest(charge) is None]
 
-    def vouched_audit(self, ledger: Ledger, charge: Charge, recorded: str | None) -> dict[str, Any]:
+    def vouched_audit(self, charge: Charge, recorded: str | None) -> dict[str, Any]:
         """Reads the audit of what a charge paid for, and compares what it says with the ledger.
 
         `recorded`: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
         """
         from dphist_pipeline.releasing._vouching import vouched_audit
 
-        return vouched_audit(self.published(Key.of(charge)), charge, recorded, ledger)
+        return vouched_audit(self.published(Key.of(charge)), charge, recorded)
 
     def cadence(self, release: str) -> Path:
         """The file that says how a release cuts time; see `due`."""
@@ -509,7 +545,12 @@ class Store:
         """The copy in the store's bucket; None where the store has none."""
         if self.public_address is None:
             return None
-        return BucketSync(self.public, self.public_address, self.confidential / "sent")
+        return BucketSync(self.public, self.public_address, self.bucket_memory)
+
+    @property
+    def bucket_memory(self) -> Path:
+        """Where this host keeps what it sent to each bucket."""
+        return self.confidential / "sent"
 
     def with_address(self, public_address: str) -> Store:
         """The store with another bucket to copy to, checked before, which it remembers; nothing is sent yet.
@@ -517,14 +558,17 @@ class Store:
         Raises:
             Halted: this user may not write that down.
         """
-        store, described = replace(self, public_address=public_address), self.root / DESCRIBED
+        return replace(self, public_address=public_address)._described_anew()
+
+    def _described_anew(self) -> Store:
+        described = self.root / DESCRIBED
         try:
             with locked_folder(self.root):
                 mode = described.stat().st_mode & 0o777  # whoever could read it still can
-                replace_durably(described, self.root / f".{DESCRIBED}.new", store._description(), mode)
-            return store
+                replace_durably(described, self.root / f".{DESCRIBED}.new", self._description(), mode)
+            return self
         except OSError as error:
-            problem = f"cannot keep the new address: {DESCRIBED} could not be written ({error.strerror})"
+            problem = f"stays as it is: {DESCRIBED} could not be written ({error.strerror})"
         raise store_unusable(self.root, f"{problem}. Run this as the user who releases.")
 
     def _describe(self) -> None:
@@ -534,7 +578,7 @@ class Store:
 
     def _description(self) -> bytes:
         """The content of `store.json`."""
-        content = {"schema_version": SCHEMA_VERSION, "id": self.id, "ledger_id": self.ledger_id}
+        content = {"schema_version": self.form, "id": self.id, "ledger_id": self.ledger_id}
         content |= {"joined": True} if self.joined else {}
         content |= {"public_address": self.public_address} if self.public_address else {}
         return json.dumps(content, indent=2).encode() + b"\n"

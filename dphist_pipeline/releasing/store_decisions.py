@@ -98,10 +98,10 @@ class StoreDecisions:
         if witness.standing(store.id) is not None:
             witness.note_head(store.id, *ledger.head())
 
-    def list_waiting(self) -> list[int]:
-        """Says of the decisions of earlier versions that they wait for a second signature; gives their numbers."""
-        if not self.ledger.books().permissions.unlisted():
-            return []  # no operator's key is needed
+    def list_waiting(self) -> list[int] | None:
+        """Says which decisions of earlier versions wait for a second signature: see `Ledger.list_waiting`."""
+        if not self.ledger.books().permissions.unstated:
+            return None  # no operator's key is needed
         with self.signing() as operator:
             return self.ledger.list_waiting(operator)
 
@@ -406,7 +406,8 @@ def _clock(day: str) -> dict[str, Any]:
 
 
 def _version(option: str) -> dict[str, Any]:
-    if not FOR_ALL["version"].fullmatch(option):
+    # Decisions about Polars are read, and made from the next version on: programs of before could not read the ledger.
+    if not FOR_ALL["version"].fullmatch(option) or not option.startswith("duckdb="):
         raise decision_refused(f"--engine {option}", "must be written as duckdb=2.1, by major and minor version")
     return {"version": {"name": option}}
 

@@ -12,7 +12,7 @@ from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON
 from dphist_pipeline.spec.fields import LARGEST_DENOMINATOR, PublishedName, digits, exact, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
-from dphist_pipeline.spec.sources import EVERY_ROW
+from dphist_pipeline.spec.sources import EVERY_ROW, NAMES, placeholders_of, resolved
 
 DEFAULT_SHARE, DEFAULT_ROWS = Fraction(1, 20), 10
 MOST_ROWS, MOST_BY = 10_000, 2
@@ -40,10 +40,12 @@ class QualitySpec(BaseModel):
     share: Annotated[Fraction, BeforeValidator(_share)] = DEFAULT_SHARE
     rows: int = Field(default=DEFAULT_ROWS, strict=True, ge=1, le=MOST_ROWS)
     by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), listed(0, MOST_BY)] = ()
+    misfiled: bool = Field(default=False, strict=True)  # rows in files of another period, which are in none
 
     def normalised(self) -> dict[str, object]:
-        """All fields as JSON values."""
-        return {"share": str(self.share), "rows": self.rows, "by": list(self.by)}
+        """All fields as JSON values; `misfiled`, which earlier specs did not have, only where it is true."""
+        facts: dict[str, object] = {"share": str(self.share), "rows": self.rows, "by": list(self.by)}
+        return facts | ({"misfiled": True} if self.misfiled else {})
 
 
 Quality = Annotated[QualitySpec | None, mapping_of(QualitySpec, EXAMPLE)]
@@ -66,6 +68,9 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     elif bound is not None and quality.rows <= bound:
         problem = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
         mistakes.append((("rows",), problem))
+    if quality.misfiled and "source" in fields and not placeholders_of(resolved(fields["source"])):
+        problem = f"has no use where `source` does not say which files a period needs; use {NAMES} in it, or remove it"
+        mistakes.append((("misfiled",), problem))
     if axes is not None:
         names = [axis.name for axis in axes]
         unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]
@@ -109,4 +114,4 @@ def _too_little(
 
 def tables(quality: QualitySpec, by_row: bool) -> int:
     """How many tables share what quality costs: rows by place and failures; else units and rows cut, too."""
-    return 2 if by_row else 4 + len(quality.by)
+    return (2 if by_row else 4 + len(quality.by)) + quality.misfiled

@@ -386,7 +386,7 @@ def unit_derived(derived: Sequence[DerivedColumn], unit: Sequence[str]) -> list[
             "column another name",
         )
         for number, one in enumerate(derived)
-        if one.column.lower() in taken
+        if one.column in taken
     ]
 
 

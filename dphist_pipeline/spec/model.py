@@ -560,7 +560,8 @@ class DeclaredRelease(EngineField):
             return (
                 f"Rows are looked for in the files of their period alone: {lost}. Where files are by another day, as "
                 "that of a discharge or an entry, write `files_after: 1` (the file after those of the period is read, "
-                "too) or `files_before: 1`. `dphist look` tells an operator how many rows there are."
+                "too) or `files_before: 1`. `dphist look` tells an operator how many rows there are, and "
+                "`quality: {misfiled: true}` publishes about how many."
             )
         waits = "; those after a period must be complete before it is released (`release_delay_days`)"
         return (
@@ -660,6 +661,10 @@ class DeclaredRelease(EngineField):
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
         return self.expected(period, self.period_rule, self.files_before, self.files_after)
+
+    def looked_for(self, period: Period) -> Period:
+        """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
+        return sources.looked_for(resolved(self.source), period, self.period_rule, self.files_before, self.files_after)
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""

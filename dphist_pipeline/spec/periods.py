@@ -111,6 +111,10 @@ class PeriodRule:
             first = self._first_day(first - timedelta(days=1))
         return period
 
+    def containing(self, day: date) -> Period:
+        """The period that a day lies in; for a release without periods there is none."""
+        return self._from(self._first_day(day))
+
     def before(self, period: Period) -> Period:
         """The period that ends when this one starts."""
         if period.start is None:

@@ -195,6 +195,38 @@ def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, af
     return addresses
 
 
+def looked_for(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> Period:
+    """The stretch of time whose rows some period looks for in this period's own files; other rows there are in none.
+
+    It is of whole periods, and one for all own files together. A period that reads `after` files after its own finds
+    rows in files that are named later, and so on. `before`, `after`: as of `fillings`.
+    """
+    names, start, end = placeholders_of(address), period, period
+    if period.start is None or period.end is None:
+        return period
+    if "period" in names:
+        for _ in range(after):
+            start = rule.before(start)
+        for _ in range(before):
+            end = rule.following(end)
+    else:
+        first, last = _stretch(names, period.start.date(), rule)[0], period.end.date() - timedelta(days=1)
+        last = _stretch(names, last, rule)[1]
+        start, end = (rule.containing(day) for day in (_earlier(names, first, after), _later(names, last, before)))
+    return Period(period.key, start.start, end.end)
+
+
+def _stretch(names: frozenset[str], day: date, rule: PeriodRule) -> tuple[date, date]:
+    """The first and the last day of the stretch that the finest placeholder names, of the one with a day."""
+    if "day" in names:
+        return day, day
+    if "week" in names:
+        following = rule.next_week(day)
+        return following - timedelta(days=7), following - timedelta(days=1)
+    first = day.replace(day=1) if "month" in names else day.replace(month=1, day=1)
+    return first, (_next_month if "month" in names else _next_year)(first) - timedelta(days=1)
+
+
 def filled(address: str, parts: Mapping[str, str]) -> str:
     """The address with some of its placeholders replaced, by name."""
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)

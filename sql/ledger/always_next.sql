@@ -144,6 +144,10 @@ BEGIN
         RETURN NEW;
     END IF;
 
+    IF EXISTS (SELECT FROM ledger_entry WHERE kind = 'opened' AND body::jsonb->'signatures' = '2')
+        AND NOT EXISTS (SELECT FROM ledger_entry WHERE kind = 'listed'
+            OR (account IS NOT NULL AND release IS NULL AND body::jsonb ? 'stated'))
+    THEN RAISE EXCEPTION 'no entry says which decisions of an earlier version wait: run dphist ledger upgrade'; END IF;
     SELECT body::jsonb INTO opened FROM ledger_entry WHERE account = NEW.account AND kind = 'opened';
     IF NOT FOUND THEN RAISE EXCEPTION 'an account that was never opened'; END IF;
     SELECT coalesce(max(number), 0) INTO adopted_at FROM ledger_entry

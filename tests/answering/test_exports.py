@@ -399,20 +399,21 @@ def test_whole_numbers_are_those_of_the_macro_and_first_in_tables_of_a_family(pu
 
 
 @pytest.mark.parametrize("limit", [10, None])
+@pytest.mark.parametrize("values", [(-8.0, 9.0, 11.0, 57.0), (9.9, 9.9, 9.9, 57.0)])
 def test_a_whole_number_below_the_least_figure_or_beside_a_hidden_one_is_not_told(
-    tmp_path: Path, limit: int | None
+    tmp_path: Path, limit: int | None, values: tuple[float, ...]
 ) -> None:
     wards = {"column": "ward", "values": ["a", "b", "c", "d"]}
-    made = by_hand.estimate([wards], np.array([-8.0, 9.0, 11.0, 57.0]), off=0)
+    made = by_hand.estimate([wards], np.array(values), off=0)
     by_hand.publish(tmp_path, made, [wards], period="all", **({"show_below": limit} if limit else {}))
     one = Exported.read(tmp_path, "weekly")
     (table,) = one.tables()
     counts = table["whole_count"].to_pylist()
+    assert values[0] < 0 or counts[0] == 10, "a hidden figure beside a whole number that is not below the limit"
     file = exported_as(one, "csv", tmp_path / "x.csv")
     found = [row["whole_count"] for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
     below = limit or -100
-    shown = [
+    assert found == [
         "below 10" if count < below else "" if value < below else str(count)
-        for count, value in zip(counts, (-8, 9, 11, 57), strict=True)
+        for count, value in zip(counts, values, strict=True)
     ]
-    assert found == shown and counts[3] > 10

@@ -160,7 +160,7 @@ class Readings:
         )
         assert pattern != plan.source.pattern
         reading = replace(plan.source.reading, folder=None)
-        read = replace(plan, source=replace(plan.source, reading=reading, pattern=pattern, needed=tuple(needed)))
+        read = replace(plan, source=replace(plan.source, pattern=pattern, needed=tuple(needed), reading=reading))
         with tempfile.TemporaryDirectory(dir=self._neighbour) as scratch, watched(there), one_engine():
             moves = np.abs(cube.read_and_count(read, Path(scratch)) - exact)
         # Every table of a family that is measured moves by that much.

@@ -166,7 +166,7 @@ LEDGER = (
                 "if False:",
                 "what waits unlisted is taken as decided by a server",
             ),
-            Mutation('or str(facts["waiting"]) != str(numbers)', "", "a list of other decisions than those that wait"),
+            Mutation('or str(facts["waiting"]) != numbers', "", "a list of other decisions than those that wait"),
             Mutation(
                 "if books.permissions.judge_allowed(account, facts, waiting) is not None:", "if False:", "allowed twice"
             ),
@@ -315,7 +315,7 @@ LEDGER = (
         ("system/test_waiting_on_server.py",),
         (
             Mutation(
-                "if permissions.waiting and self._file",
+                "if (unstated or waits) and self._file",
                 "if False and self._file",
                 "what waits unlisted is charged on a server",
             ),
@@ -332,8 +332,8 @@ LEDGER = (
         (
             Mutation('in ("23505", "DPH01")', 'in ("23505",)', "a row that came in between is called damage"),
             Mutation(
-                "return not stated or self._are_former(connection)",
-                "return self._are_former(connection)",
+                "return waits if self._are_former(connection) else unstated",
+                "return waits and self._are_former(connection)",
                 "what waits unlisted is taken as decided by a server",
             ),
         ),
@@ -350,6 +350,7 @@ LEDGER = (
             Mutation(" AND taken.number <> ALL (waiting)", "", "what waits to be taken back stops releases"),
             Mutation("AND kind = 'raised' AND number <> ALL (waiting)", "AND kind = 'raised'", "a raise that waits"),
             Mutation("AND kind = 'listed'", "AND kind = 'none'", "what an upgrade lists counts as decided"),
+            Mutation("->'signatures' = '2')", "->'signatures' = '3')", "a charge by a decision that waits unlisted"),
             Mutation("'raised', 'adopted')", "'raised')", "an adoption that waits counts on a server"),
         ),
     ),
@@ -428,6 +429,17 @@ LEDGER = (
         ),
     ),
     # From here on: safety rules outside of the ledger's folder.
+    Part(
+        "dphist_pipeline/releasing/run.py",
+        ("golden/test_kept_store.py",),
+        (
+            Mutation(
+                "        if not store.published(key).exists():\n            store.refuse_form_1()\n",
+                "",
+                "charged in a store that earlier versions read, and not published",
+            ),
+        ),
+    ),
     Part(
         "dphist_pipeline/releasing/run.py",
         ("system/test_replay.py",),
@@ -583,7 +595,7 @@ LEDGER = (
         (
             Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
             Mutation(
-                "                    self.vouched_audit(ledger, charge, recorded)\n",
+                "                    self.vouched_audit(charge, recorded)\n",
                 "",
                 "verify takes files of another draw",
             ),
@@ -687,6 +699,17 @@ LEDGER = (
                 '    if _values_digest(published, audit) != audit["values_digest"]:',
                 "    if False:",
                 "altered values with digests of files made anew are read",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/publishing/derived_files.py",
+        ("publishing/test_notices.py::test_no_text_of_another_file_is_published_by_a_notice",),
+        (
+            Mutation(
+                "open_below(public, page.relative_to(public).as_posix())",
+                'page.open("rb")',
+                "a notice publishes the text of a file that a link names",
             ),
         ),
     ),

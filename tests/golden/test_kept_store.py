@@ -6,6 +6,7 @@ operator says that this machine's clock is right.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import stat
@@ -20,7 +21,8 @@ from golden.kept_store import ARCHIVE, COLLECTED, PERIODS, RELEASED, STORE, WITN
 from office import ran
 
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.publishing._published_pages import CARD, without_marks
+from dphist_pipeline.publishing.notices import with_notice
+from dphist_pipeline.publishing.published_files import CARD
 
 pytestmark = pytest.mark.draws_alike
 
@@ -36,9 +38,9 @@ def kept(tmp_path: Path) -> KeptStore:
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> KeptStore:
-    """The store after its first replay, which built the catalogue and the pages for tests that ask something else."""
+    """The store after its upgrade, which built the catalogue and the pages for tests that ask something else."""
     made = unpacked(tmp_path_factory.mktemp("once") / "elsewhere")
-    made.released("looked_at", "all")
+    made.run("store", "upgrade")
     return made
 
 
@@ -78,11 +80,9 @@ def test_its_ledger_and_every_published_file_are_whole(kept: KeptStore) -> None:
 
 
 def as_published(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Without the marks that later versions put on cards of earlier revisions."""
-    alone = Path("a folder without other revisions")
+    """Without the notices on cards, which follow what became of their publications."""
     return {
-        name: without_marks(made.decode(), {}, alone).encode() if name.endswith(CARD) else made
-        for name, made in files.items()
+        name: with_notice(made.decode(), {}).encode() if name.endswith(CARD) else made for name, made in files.items()
     }
 
 
@@ -93,7 +93,61 @@ def test_its_releases_replay_to_the_same_bytes_and_spend_nothing(kept: KeptStore
         assert told["replayed"] and told["revision"] == LATEST.get((name, period), 1)
     collected = kept.run("local", "publish", "ages.yaml", "reports/ages.parquet", "--json").json
     assert [made["replayed"] for made in collected["releases"]] == [True, True]
-    assert (as_published(kept.files()), kept.spent()) == (files, spent)
+    assert (kept.files(), kept.spent()) == (files, spent)
+
+
+def tree(kept: KeptStore) -> dict[str, bytes]:
+    """Every file of the public folder."""
+    return {str(path): path.read_bytes() for path in (kept.store / "public").rglob("*") if path.is_file()}
+
+
+def refused(kept: KeptStore, *words: str) -> str:
+    with kept.used():
+        done = ran(*words)
+    assert done.code == 1, done.out
+    return " ".join(done.err.split())
+
+
+def test_nothing_is_written_into_it_before_its_upgrade(kept: KeptStore) -> None:
+    kept.allowed()
+    before, spent = tree(kept), kept.spent()
+    again = ("release", "weekly.yaml", "--period", PERIODS[0])
+    for words in (
+        [*again, "--revise", "--reason", "other records"],
+        ["release", "waiting.yaml"],
+        ["publish", "waiting.yaml", "--approved-by", "Ada"],
+        ["withdraw", "weekly", PERIODS[0], "--reason", "wrong"],
+        ["withdraw", "ages_city", "all", "--reason", "wrong"],
+        ["store", "pages"],
+        ["local", "publish", "ages.yaml", "reports/ages.parquet", "--revise", "--reason", "again"],
+    ):
+        assert "run `dphist store upgrade`, which spends nothing" in refused(kept, *words), words
+    kept.run(*again)
+    kept.run("answer", "looked_at")
+    with kept.used():
+        told = {one["check"]: one for one in ran("doctor", "--json").json["checks"]}
+    assert told["store"]["state"] == "fault" and "store upgrade" in told["store"]["mend"]
+    assert (tree(kept), kept.spent()) == (before, spent)
+
+
+def test_it_is_upgraded_once_and_earlier_versions_refuse_it_then(kept: KeptStore) -> None:
+    described, released = kept.store / "store.json", kept.files()
+    weekly = kept.store / "public" / "weekly"
+    gone = [
+        weekly / f"downloads/period={PERIODS[0]}/revision=1/table.txt",
+        weekly / f"period={PERIODS[0]}/revision=1/pages.json",
+        kept.store / "public" / "croissant.json",
+    ]
+    for path in gone:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("what was withdrawn")
+    told = kept.run("store", "upgrade", "--json").json
+    assert told["gone"] == sorted(path.relative_to(kept.store / "public").as_posix() for path in gone)
+    assert (told["was"], told["form"], json.loads(described.read_bytes())["schema_version"]) == (1, 2, 2)
+    assert not any(path.exists() for path in gone) and as_published(kept.files()) == as_published(released)
+    assert kept.run("store", "upgrade", "--json").json["was"] == 2
+    described.write_text(described.read_text().replace('"schema_version": 2', '"schema_version": 3'))
+    assert "has form 3, which a later version of dphist gave it" in refused(kept, "ledger", "verify")
 
 
 @pytest.mark.slow
@@ -119,7 +173,7 @@ def test_its_questions_have_the_answers_that_they_had(catalogued: KeptStore) -> 
 @pytest.mark.slow
 def test_its_catalogue_is_built_anew_and_holds_every_release_that_counts(kept: KeptStore) -> None:
     assert not (kept.store / "public" / CATALOGUE).exists()
-    kept.released("looked_at", "all")
+    kept.run("store", "upgrade")
     with duckdb.connect(str(kept.store / "public" / CATALOGUE), read_only=True) as connection:
         rows = connection.execute("SELECT release, CAST(period AS VARCHAR), revision FROM dph_releases").fetchall()
         told = connection.execute("SELECT estimate FROM ages_city").fetchall()
@@ -174,7 +228,8 @@ def test_a_publication_is_withdrawn_and_the_withdrawn_one_stays_so(catalogued: K
 
 
 @pytest.mark.slow
-def test_its_pages_can_be_rendered_anew(kept: KeptStore) -> None:
+def test_its_pages_can_be_rendered_anew(catalogued: KeptStore) -> None:
+    kept = catalogued
     kept.allowed()
     told = kept.run("store", "pages", "--json").json
     assert told["left"] == {} and len(told["anew"]) + len(told["same"]) >= len(RELEASED) + 1

@@ -24,7 +24,8 @@ from carded_reports import SAMPLED, made
 from derived_files import made_anew
 from requiring import missing
 
-from dphist_pipeline.publishing._published_pages import mark_superseded, marked_withdrawn
+from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.notices import with_notice
 from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
@@ -153,7 +154,7 @@ def test_the_mark_of_a_withdrawal_hides_the_sql_on_the_catalogue(browser: OnePag
     axes, page = [AGE], tmp_path / "card.html"
     as_published = card(axes)
     note = {"withdrawn": {"at": "2026-03-20T00:00:00Z", "reason": "wrong counts"}}
-    for shown_here, told in [(as_published, True), (marked_withdrawn(as_published, note), False)]:
+    for shown_here, told in [(as_published, True), (with_notice(as_published, note), False)]:
         page.write_text(shown_here, encoding="utf-8")
         seen = browser.opened(page.as_uri()).inner_text("body")
         assert "SELECT * FROM 'histogram.parquet'" in seen
@@ -220,7 +221,7 @@ def test_a_superseded_card_is_three_sheets_too(browser: OnePage, tmp_path: Path)
         told = replace(told, quality=by_hand.QUALITY)
         facts = {"max_rows_per_unit": 3, "reason": "the demo shows a revision; its records are the same, its noise new"}
         by_hand.publish(tmp_path / "public", told, axes, "weekly", "2026-02-16", revision, pictures=True, **facts)
-    mark_superseded(made_anew(tmp_path / "public"), tmp_path / "scratch")
+    DerivedFiles(made_anew(tmp_path / "public")).set_notices(tmp_path / "scratch")
     assert "Superseded by revision 2" in page.read_text()
     sheets = printed(browser, page)
     assert len(sheets) <= 3 and "For the record" in sheets[-1]

@@ -26,8 +26,8 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.estimates.laws import LEVEL
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.publishing._published_pages import marked_withdrawn, without_marks
 from dphist_pipeline.publishing.formatting import shown_number
+from dphist_pipeline.publishing.notices import with_notice
 
 Release = Callable[..., Made]
 WAYS: dict[str, dict[str, Any]] = {
@@ -197,9 +197,9 @@ def test_equal_values_and_facts_give_equal_bytes(release: Release, monkeypatch: 
 def test_a_withdrawal_is_marked_and_can_be_taken_out(release: Release) -> None:
     here = release()
     audit = {**here.audit, "withdrawn": {"at": "2026-04-01T00:00:00Z", "reason": "a wrong question"}}
-    marked = marked_withdrawn(here.card(), audit)
+    marked = with_notice(here.card(), audit)
     assert "Withdrawn: do not use" in Read(marked).text
-    assert without_marks(marked, audit, here.folder) == here.card()
+    assert with_notice(marked, {}) == here.card()
 
 
 def test_a_release_that_names_no_model_is_of_the_central_one() -> None:

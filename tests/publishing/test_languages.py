@@ -33,13 +33,12 @@ from dphist_pipeline.languages.texts import (
 from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing._card_cover import Surroundings
 from dphist_pipeline.publishing._index_pages import write_index
-from dphist_pipeline.publishing._published_pages import CARD, mark_superseded
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.pages import ledger_page, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
-from dphist_pipeline.publishing.published_files import PublishedFolder, digest_of, read_audit
+from dphist_pipeline.publishing.published_files import CARD, PublishedFolder, digest_of, read_audit
 from dphist_pipeline.spec.axes import domain_of
 
 OTHERS = sorted(PLURALS)
@@ -268,7 +267,7 @@ def published(folder: Path, code: str, **facts: Any) -> Path:
         told: dict[str, Any] = {**days, "published_on": "2026-03-30", "epsilon": "1/6", **facts}
         by_hand.publish(public, by_hand.estimate([WARD]), [WARD], "wards", week, revision, **told)
     DerivedFiles(public).write_current_files(scratch)
-    mark_superseded(public, scratch)
+    DerivedFiles(public).set_notices(scratch)
     write_index(public, scratch)
     return public
 
@@ -311,7 +310,7 @@ def test_marks_are_told_in_the_language_of_the_card_and_come_off(
     assert read_audit(first)["revision"] == 1  # its digest is that of the card without the mark
     PublishedFolder(second).mark_withdrawn({"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}, scratch)
     DerivedFiles(public).write_current_files(scratch)
-    mark_superseded(public, scratch)
+    DerivedFiles(public).set_notices(scratch)
     assert replaced not in (first / CARD).read_text(encoding="utf-8")
     withdrawn = (second / CARD).read_text(encoding="utf-8")
     assert back in withdrawn and days_in(code) in withdrawn and read_audit(second)["withdrawn"]

@@ -226,21 +226,6 @@ def test_a_host_without_the_extra_leaves_no_workbook_of_an_earlier_state(
     assert sheet.stat().st_size, "the next host that has it writes it"
 
 
-def test_files_that_nothing_writes_any_more_are_deleted_and_no_link_is_followed(public: Path, tmp_path: Path) -> None:
-    publish(public)
-    old = public / f"weekly/downloads/period={WEEKS[0]}/revision=1/cells.csv"
-    old.parent.mkdir(parents=True)
-    old.write_text("numbers of a period that may be withdrawn")
-    (public / "croissant.json").write_text("{}")
-    (theirs := tmp_path / "theirs").mkdir()
-    (theirs / "kept").touch()
-    (public / "other").mkdir()
-    (public / "other" / "downloads").symlink_to(theirs)
-    made(public)
-    assert not (public / "weekly/downloads").exists() and not (public / "croissant.json").exists()
-    assert (theirs / "kept").exists()
-
-
 def test_the_csv_is_the_file_that_the_command_exports(public: Path, tmp_path: Path) -> None:
     for period, revision in ((WEEKS[0], 1), (WEEKS[0], 2), (WEEKS[1], 1)):
         publish(public, period, revision)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from carded_reports import made
 from office import Office
 
 from dphist_pipeline.answering import plot
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, audit_digest, read_audit
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = [
@@ -112,38 +110,14 @@ def test_a_part_of_a_release_of_the_local_model_is_drawn(office: Office) -> None
 
 def of_an_older_version(folder: Path) -> None:
     """Takes the pages out of a publication, as if a version that knew none had made it."""
-    audit = json.loads((folder / "audit.json").read_bytes())
     for name in ("card.html", "deployment.yaml"):
         (folder / name).unlink()
-        del audit["files"][name]
-    audit["audit_digest"] = audit_digest(audit)
-    (folder / "audit.json").write_text(json.dumps(audit, indent=2) + "\n")
 
 
 def test_a_publication_of_an_older_version_is_read_verified_answered_and_drawn(released: Office) -> None:
     folder = released.published()
     of_an_older_version(folder)
-    assert "card.html" not in read_audit(folder)["files"]
     assert Store.open(released.store).verify()[1:] == (1, [])
     assert released.release("--json").json["replayed"] is True
     assert released.run("answer", "wards", "--store", released.store).code == 0
     assert "card.html" not in drawn(released)
-
-
-def test_a_page_that_the_audit_does_not_name_is_refused(released: Office) -> None:
-    folder = released.published()
-    of_an_older_version(folder)
-    (folder / "card.html").write_text("<p>anything")
-    with pytest.raises(PublishedFilesDamaged, match=r"altered card\.html"):
-        read_audit(folder)
-
-
-def test_an_altered_card_is_noticed_and_made_anew_byte_for_byte(released: Office) -> None:
-    card = released.published() / "card.html"
-    good = card.read_bytes()
-    card.write_bytes(good.replace(b"Differentially", b"Indifferently"))
-    with pytest.raises(PublishedFilesDamaged, match=r"altered card\.html"):
-        Store.open(released.store).verify()
-    released.published().rename(released.folder / "moved away")
-    released.released()
-    assert card.read_bytes() == good

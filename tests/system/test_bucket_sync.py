@@ -224,3 +224,23 @@ def test_a_run_of_dagster_copies_as_the_command_line_does(copied: Office, bucket
         again = materialized(definitions, instance)
         assert all(one.passed for one in again.get_asset_check_evaluations() if one.check_name == "copied")
     assert objects(bucket) == public_files(copied) and spent(copied) == "1/2"
+
+
+@pytest.mark.outside
+def test_names_that_form_1_had_are_emptied_once_in_every_bucket(sent: Office, bucket: ObjectServer):
+    described, place = sent.store / "store.json", sent.store / "public" / PLACE / "pages.json"
+    described.write_text(described.read_text().replace('"schema_version": 2', '"schema_version": 1'))
+    place.write_text("what was withdrawn")
+    lost = "wards/downloads/period=all/revision=1/table.txt"  # sent once, and deleted here since
+    memory(sent).write_text(json.dumps(json.loads(memory(sent).read_text()) | {lost: [1, 2, 3, 4, 5]}))
+    for name in (lost, f"{PLACE}/pages.json"):
+        bucket.put(BUCKET, f"counts/{name}", b"what was withdrawn")
+    refused = sent.run("store", "publish", "--store", sent.store)
+    assert refused.code == 1 and "dphist store upgrade" in refused.err
+    told = sent.run("store", "upgrade", "--store", sent.store, "--json")
+    assert told.code == 0 and told.json["gone"] == [lost, f"{PLACE}/pages.json"], told.err
+    there = objects(bucket)
+    assert (there.pop(lost), there.pop(f"{PLACE}/pages.json")) == (b"", b"") and there == public_files(sent)
+    assert publish(sent) == []
+    assert {lost, f"{PLACE}/pages.json"} <= {*publish(sent, "--to", f"s3://{BUCKET}/counts/elsewhere")}
+    assert publish(sent) == []

@@ -12,6 +12,7 @@ from office import Office
 from system.orchestrated import defined
 
 from dphist_pipeline.answering.past_periods import Compared
+from dphist_pipeline.publishing.published_files import read_audit
 
 pytestmark = pytest.mark.stand_in(
     "catalogue", "pictures", why="periods are compared by their published files, and told as text"
@@ -75,7 +76,6 @@ def test_a_renamed_code_is_told_by_command_card_audit_and_json(renamed: Office) 
     assert facts["says"] == SENTENCE.format(*about)
     card = (renamed.published(period=WEEKS[1]) / "card.html").read_text()
     assert card.index(facts["says"]) < card.index("These are counts of")
-    assert Compared.of_publication(renamed.published(period=WEEKS[1])).facts == facts
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_weeks_that_are_alike_say_which_weeks_were_looked_at(office: Office) -> 
     for week in WEEKS:
         ran = office.released("--period", week)
         assert "Compared" not in ran.out
-    found = Compared.of_publication(office.published(period=WEEKS[3]))
+    found = Compared.of_audit(read_audit(office.published(period=WEEKS[3])))
     assert found.facts == {"periods": WEEKS[2::-1], "changes": [], "says": ""}
     assert "Compared" not in (office.published(period=WEEKS[3]) / "card.html").read_text()
 
@@ -108,7 +108,8 @@ def test_a_revision_is_compared_with_latest_revisions_of_other_periods_alone(ren
     third = renamed.released("--period", WEEKS[2], "--json").json
     assert third["compared"] == {"periods": [WEEKS[1], WEEKS[0]], "changes": [], "says": ""}
     assert renamed.run("withdraw", "wards", WEEKS[1], "--reason", "wrong").code == 0
-    assert Compared.of_publication(renamed.published(period=WEEKS[2])).periods == (WEEKS[0],)
+    again = renamed.released("--period", WEEKS[2], "--revise", "--reason", "again", "--json").json
+    assert again["compared"]["periods"] == [WEEKS[0]]
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ def test_a_period_that_is_damaged_is_left_out_and_stops_nothing(renamed: Office)
     (renamed.published(period=WEEKS[0]) / "groups.parquet").write_bytes(b"")
     ran = renamed.release("--period", WEEKS[1])
     folder = renamed.published(period=WEEKS[1])
-    assert folder.exists() and Compared.of_publication(folder).periods == (), ran.err
+    assert folder.exists() and "compared" not in read_audit(folder), ran.err
 
 
 @pytest.mark.slow
@@ -173,5 +174,4 @@ def test_a_family_is_compared_by_the_smallest_table_of_each_axis(renamed: Office
         said = renamed.released("--period", week, "--json").json
     assert said["compared"]["says"].startswith("surgery fell from about")
     folder = renamed.published(period=WEEKS[1])
-    assert Compared.of_publication(folder).facts == said["compared"]
     assert said["compared"]["says"] in (folder / "card.html").read_text()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from error_codes import coded
@@ -24,10 +23,8 @@ from system.small_release import (
     start,
 )
 
-from dphist_pipeline import mechanisms
 from dphist_pipeline.errors import AfterCharge, DphistError
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
-from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Store
 
@@ -303,18 +300,3 @@ def test_a_folder_without_a_store_is_refused_and_none_is_made(project: Project) 
     shutil.rmtree(project.root)
     with refused(project, "store_missing", "dphist init"):
         project.release()
-
-
-def test_a_release_builds_its_mechanism_and_normalises_its_spec_once(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-
-    def counted(name: str, of: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *given, **named: (calls.append(name), of(*given, **named))[1]
-
-    monkeypatch.setattr(mechanisms, "build", counted("built", mechanisms.build))
-    monkeypatch.setattr(ReleaseSpec, "normalised", counted("normalised", ReleaseSpec.normalised))
-    project.release()
-    # Once more where the spec's settings are checked, before its axes are known.
-    assert (calls.count("normalised"), calls.count("built")) == (1, 2)

@@ -216,6 +216,10 @@ def test_a_server_with_decisions_of_before_is_refused_until_they_are_listed(
     for account, ask in itertools.product(OF, (charges.check, charges.charge)):
         with ledger_refuses("waiting_unlisted", match="`dphist ledger upgrade` once"):
             ask(OF[account])
+    with waiting.inserting() as connection:
+        for account in OF:
+            (source,) = (decision.number for decision in made.decisions(account))
+            assert "run dphist ledger upgrade" in inserted(connection, charge_by_hand(made, account, [source]))
     assert made.entries() == before
     assert made.list_waiting(BEN) == numbers
     for account in OF:
@@ -229,6 +233,24 @@ def test_a_server_with_decisions_of_before_is_refused_until_they_are_listed(
     assert made.books().permissions.waiting == {} and made.account("free").total == 99
     assert {decision.kind for decision in made.decisions("two")} == {"query", "engine"}
     assert made.verify() and Ledger.open(made.url, made.id)
+
+
+@pytest.mark.parametrize("rules", ["former", "of this version"])
+def test_a_ledger_of_before_in_which_nothing_waits_goes_on_after_its_rules_are_upgraded(
+    waiting: Waiting, unmarked: pytest.MonkeyPatch, rules: str
+) -> None:
+    made = Ledger.create(waiting.server.new_database(), ANN)
+    fill(made)
+    unmarked.undo()
+    assert made.books().permissions.unstated and not made.books().permissions.waiting
+    if rules == "former":
+        former_body(Waiting(waiting.server, made, waiting.charger), postgresql._FORMER_NEXT)
+        assert made.charge(OF["free"]).allowed, "the server takes nothing as decided that waits"
+        made._file.upgrade_rules()  # type: ignore[attr-defined]
+    with ledger_refuses("waiting_unlisted", match="`dphist ledger upgrade` once"):
+        made.charge(OF["two"])
+    assert made.list_waiting(BEN) == [] and made.list_waiting(BEN) is None
+    assert made.charge(OF["two"]).allowed and Ledger.open(made.url, made.id).verify() == made.head()[1]
 
 
 @pytest.mark.parametrize("body", ["the place in the chain alone", "derived"])
@@ -254,7 +276,7 @@ def test_a_server_with_former_rules_goes_on_while_nothing_waits(
 
 def test_rules_of_every_earlier_version_are_known() -> None:
     """Their text stands in the history of `sql/ledger/always_next.sql`; this version's is none of them."""
-    assert len(postgresql._FORMER) == 4 and not postgresql._is_former(postgresql._NEXT)
+    assert len(postgresql._FORMER) == 5 and not postgresql._is_former(postgresql._NEXT)
 
 
 @pytest.mark.parametrize("where", ["file", "server"])
@@ -264,6 +286,8 @@ def test_a_ledger_that_moves_lists_what_waits(
     source = Ledger.create(url_of(tmp_path / "ledger.sqlite"), ANN)
     fill(source)
     decide_without_effect(source)
+    # The server's rules, which know no list yet, would refuse them one by one: by a source that waits to be taken back.
+    assert all(source.charge(replace(asked, release=f"before_{name}")).allowed for name, asked in OF.items())
     if where == "file":
         source.list_waiting(ANN)
     unmarked.undo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from office import Office
+from office import WARD, Office
 
 HEADER = "patient,age,ward\n"
 AGE = {"column": "age", "start": 0, "stop": 100, "width": 25}
@@ -58,14 +58,29 @@ def test_of_a_csv_header_that_names_the_unit_the_nearest_name_alone_is_shown(off
     assert "column 'height' is not in the source. Check the header line." in office.run("check", "spec.yaml").err
 
 
+def test_several_missing_columns_are_said_at_once_each_with_its_nearest_name(office: Office) -> None:
+    axes = [{**AGE, "column": "agee"}, {**WARD, "column": "wards"}, {**WARD, "name": "of", "column": "height"}]
+    said = "column 'agee' is not in the source. Did you mean 'age'? Nor is column 'wards'. Did you mean 'ward'?"
+    office.write_spec(axes=axes)
+    office.allow()
+    assert f"{said} Nor is column 'height'." in office.run("check", "spec.yaml").err
+    with_csv(office, HEADER + "ann,3,surgery\n", axes=axes)
+    assert f"{said} Nor is column 'height'. Check the header line." in office.run("check", "spec.yaml").err
+
+
 @pytest.mark.parametrize(
     ("first", "says"),
     [
         ("patient;age;ward", 'the header has one column: is `;` the delimiter? `csv_delimiter: ";"`'),
         ("patient\tage\tward", 'is `\\t` the delimiter? `csv_delimiter: "\\t"`'),
         ('"patient","age","ward"', "it has quotes: declare `csv_quote: rfc`"),
-        ("Patient,age,ward", "writes it in other letters: case, blanks and quotes count"),
-        (" patient,age,ward", "writes it in other letters: case, blanks and quotes count"),
+        ("Patient,age,ward", "Did you mean 'Patient'? Case, blanks and quotes count."),
+        (" patient,age,ward", "Did you mean ' patient'? Case, blanks and quotes count."),
+        ("pateint,ages,ward", "column 'patient' is not in the source. Check the header line."),
+        ("Patient,ages,ward", "Case, blanks and quotes count. Nor is column 'age'. Did you mean 'ages'?"),
+        ("patient_17,ages,ward", "column 'patient' is not in the source. Check the header line."),
+        ("patiemt,3,surgery", "column 'patient' is not in the source. Check the header line."),
+        ("pat,ages,ward", "column 'patient' is not in the source. Check the header line."),
         ("Zacharias 2026\npatient,age,ward", "names one column: if it is a title, remove the lines above the header"),
         ("Zacharias 2026,,\npatient,age,ward", "if its first line is a title, remove the lines above the header line"),
         ("sep=;\npatient;age;ward", 'is `sep=`, for spreadsheets: remove that line, and declare `csv_delimiter: ";"`'),
@@ -78,7 +93,7 @@ def test_a_first_line_that_is_no_header_is_called_what_it_is(office: Office, fir
     with_csv(office, first + "\nann,3,surgery\n", csv_quote="none")
     ran = office.run("check", "spec.yaml")
     assert ran.code == 1 and says in ran.err
-    assert "data/admissions.csv: " in ran.err or first in ("Patient,age,ward", " patient,age,ward")
+    assert "data/admissions.csv: " in ran.err or "column 'patient' is not in the source" in ran.err
     assert not any(word in ran.err for word in ("surgery", "Zacharias"))
 
 

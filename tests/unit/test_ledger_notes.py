@@ -76,14 +76,13 @@ def test_what_is_published_is_not_rejected(ledger: Ledger, charge: Charge) -> No
     assert ledger.verify() == 4
 
 
-def test_pages_are_rendered_as_often_as_one_likes_of_what_is_published(ledger: Ledger, charge: Charge) -> None:
+def test_entries_of_pages_that_earlier_versions_made_are_read(ledger: Ledger, charge: Charge) -> None:
     with pytest.raises(ValueError, match="not published"):
-        ledger.record_rendered(charge, "pages")
+        ledger._enter_about(charge, "rendered", {"digest": "pages"})
     ledger.record_published(charge, "digest")
     for digest in ("pages", "pages", "later pages", "pages"):
-        ledger.record_rendered(charge, digest)
-    assert [*ledger.rendered_digests(charge)] == ["pages", "later pages"]
-    assert ledger.verify() == 6 and Ledger.open(ledger.url, ledger.id).rendered_digests(charge)
+        ledger._enter_about(charge, "rendered", {"digest": digest})
+    assert ledger.verify() == 6 and len(Ledger.open(ledger.url, ledger.id).entries()) == 6
 
 
 @pytest.mark.parametrize(("kind", "said"), [("published", "digest of the values"), ("rendered", "digest of the pages")])

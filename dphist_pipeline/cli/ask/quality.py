@@ -23,6 +23,7 @@ BOUNDED = (
     "The upper end for {axes} is what the published counts allow, by `other` or by the rows dropped, and with what the "
     "cap cuts."
 )
+MISFILED = "in this period's files, and of a period that does not read them: counted in none"
 TITLES = {"rows": "rows by where they fell", "units": "units by the rows they hold"}
 
 
@@ -67,6 +68,10 @@ def quality(
         else:
             _print_numbers(title, *standing, texts)
     _print_failures(quality.table.failures(most, texts.limit), most, texts)
+    misfiled, sentence = quality.table.misfiled(texts.limit)
+    if misfiled:
+        print_table(["rows", "estimate", TOGETHER], [(MISFILED, *texts.of(row)) for row in misfiled])
+    print_lines(filter(None, [sentence]))
     words = {axis.name: with_words(axis) for axis in domain_of(audit["axes"]).axes}
     for axis, cuts in cuts_by_axis.items():
         lines = [texts.of_cut(cut, words.get(str(axis), {})) for cut in cuts if cut.stands_out]

@@ -86,8 +86,9 @@ def upgrade(
     """Gives a ledger or a witness on a server the rules of this version.
 
     Run it once, as the owner of its tables, where `dphist doctor` says so.
-    Entries stay as they are. Where decisions of an earlier version wait for a
-    second signature, one entry, signed with your operator's key, lists them.
+    Entries stay as they are. Where an account asks for two signatures, one
+    entry, signed with your operator's key, lists which decisions of an earlier
+    version wait for the second one.
     """
     opened_store = Store.named(store)
     if witness:
@@ -102,8 +103,8 @@ def upgrade(
         else:
             out.print("[green]✓[/] The rules are those of this version already")
     numbers = StoreDecisions.of(opened_store).list_waiting()
-    if numbers:
-        entries = ", ".join(f"entry {number}" for number in numbers)
+    if numbers is not None:
+        entries = ", ".join(f"entry {number}" for number in numbers) or "nothing"
         out.print(f"[green]✓[/] The ledger says now what waits for a second signature: {entries}")
     elif not isinstance(database, PostgresDatabase):
         out.print("The ledger is a file: nothing to upgrade.")

@@ -13,7 +13,7 @@ from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import FORM, Store
 from dphist_pipeline.releasing.store_decisions import Adoption, StoreDecisions
 
 store_app = typer.Typer(
@@ -189,16 +189,37 @@ def publish(
 
 
 @store_app.command()
+def upgrade(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Brings a store of version 0.2 or earlier to the form of this version.
+
+    Where several hosts have the store, install this version on all of them
+    first: earlier versions refuse it from then on. Until then this version
+    reads it, and publishes and withdraws nothing. Run it on every host. Spends
+    nothing and reads no record.
+    """
+    from dphist_pipeline.releasing.public_folder import PublicFolder
+
+    public = PublicFolder(Store.named(store))
+    with progress(as_json) as step:
+        gone = public.upgrade(step)
+    if as_json:
+        print_json({"store": str(public.store.root), "was": public.store.form, "form": FORM, "gone": gone})
+    else:
+        out.print(f"[green]✓[/] The store has form {FORM}; earlier versions refuse it")
+        print_lines([f"  deleted, for this version makes no such file: {path}" for path in gone])
+
+
+@store_app.command()
 def pages(
     release: Annotated[str | None, typer.Argument(metavar="[RELEASE]", help="Only the pages of this release.")] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Renders cards and catalogue of what was published anew, with this version.
+    """Writes all cards that are outdated, and the catalogue, with this version.
 
-    Run it after an upgrade that corrected what pages say. Values, Parquet
-    files and audits stay as they are; `pages.json` beside a card, and the
-    ledger, hold the digests of the new pages. Spends nothing and reads no
+    Run it after an upgrade that corrected what pages say, after a change of
+    about.json, or where `dphist doctor` names a page. Cards are made from the
+    published files, which stay as they are. Spends nothing and reads no
     record. A page that this version would write again stays.
     """
     from dphist_pipeline.releasing.public_folder import PublicFolder

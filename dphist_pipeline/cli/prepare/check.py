@@ -201,6 +201,7 @@ MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
 # What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.
 QUALITY_NUMBERS = {
     "cut": "rows cut",
+    "misfiled": "rows in files of another period",
     "rows": "rows outside declared cells",
     "unparsed": "values that failed",
     "units": "units by rows",

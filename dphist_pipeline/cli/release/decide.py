@@ -49,7 +49,7 @@ def publish(
         print_json({**{name: publication.audit.get(name) for name in names}, "path": str(publication.path)})
         return
     statement = Statement.of(opened_store.ledger(), checked.account)
-    says, copied_to = Compared.of_publication(publication.path).says, opened_store.public_address
+    says, copied_to = Compared.of_audit(publication.audit).says, opened_store.public_address
     print_release(
         publication.audit,
         publication.replayed,

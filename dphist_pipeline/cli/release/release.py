@@ -79,7 +79,7 @@ def _release(
     older = "" if publication.replayed else _older_card(publication.path, publication.audit)
     statement, compared = (
         Statement.of(opened_store.ledger(), checked.account),
-        Compared.of_publication(publication.path),
+        Compared.of_audit(publication.audit),
     )
     if as_json:
         doubt = doubt_of_publication(publication.path, publication.audit)

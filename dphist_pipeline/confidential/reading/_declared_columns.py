@@ -67,9 +67,9 @@ def with_derived_columns(source: Source, derived: Sequence[DerivedColumn]) -> So
 
 def refuse_shadowing(derived: Sequence[DerivedColumn], names: Iterable[str]) -> None:
     """Refuses a derived column whose name the source has already, in upper or lower case."""
-    taken = {name.lower() for name in names}
+    taken = {name.lower() for name in names}  # a derived name is in lower case
     for one in derived:
-        if one.column.lower() in taken:
+        if one.column in taken:
             problem = "is derived by the spec, and the source has a column of this name, in upper or lower case"
             raise ColumnRefused(one.column, f"{problem}; give the derived column another name")
 

@@ -220,7 +220,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
         if source.is_csv and plan.privacy_unit == "row":
             raise SourceRefused(plan.source.written, UNIT_UNNAMED)
         source = replace(source, unit=_unit_of(plan))
-        for column in source.unit if source.is_csv else ():
+        for column in source.unit if source.is_csv and not source.names_unit else ():
             source.type_of(column, UNITS, USE_OF_UNIT)
         if plan.source.query is not None:
             source = select_rows(connection, source, plan.source.query, plan.source.tries)
@@ -308,6 +308,8 @@ def _columns(
 
 def _check_types(plan: CountingPlan, source: Source) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
+    columns = (*_unit_of(plan), *(axis.column for axis in plan.domain.axes), plan.period_column)
+    source.refuse_missing(column for column in columns if column is not None)
     for axis in plan.domain.axes:
         if isinstance(axis, CalendarAxis):
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
@@ -432,11 +434,15 @@ def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
 
 
 def in_period(plan: CountingPlan, source: Source) -> str:
-    """SQL of whether a row happened in the plan's period: local wall clock is compared, on both sides."""
+    """SQL of whether a row happened in the plan's period, or `outside` of it: local wall clock is compared.
+
+    It is null, and takes no row, where the row's time does not parse.
+    """
     if plan.period_column is None:
         return "true"
     moment = moment_of(plan, source, plan.period_column)
-    return f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+    within = f"{moment} >= CAST($period_start AS TIMESTAMP) AND {moment} < CAST($period_end AS TIMESTAMP)"
+    return f"NOT ({within})" if plan.outside else within
 
 
 def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source) -> Source:

@@ -40,7 +40,20 @@ NO_MEMORY: tuple[type[Exception], ...] = (duckdb.OutOfMemoryException, MemoryErr
 MEANS: ContextVar[dict[str, Any]] = ContextVar("means", default=ALL_MEANS[0])
 ERRORS: tuple[type[BaseException], ...] = (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError)
 UNIT_UNNAMED = "is a CSV file that names no unit, so its first line stays unread"
+MEGABYTE = 10**6  # as DuckDB counts
 Result = TypeVar("Result")
+
+
+def memory_limit() -> int:
+    """The bytes of memory that an engine may use, by `DPHIST_MEMORY` in the environment.
+
+    Raises:
+        Halted: that is no size.
+    """
+    memory = os.environ.get("DPHIST_MEMORY") or "3GB"
+    if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
+        raise Halted(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB", code="dphist_error")
+    return int(memory[:-2]) * MEGABYTE * (1000 if memory.endswith("GB") else 1)
 
 
 def engine_settings(folder: PurePath) -> dict[str, Any]:
@@ -49,15 +62,12 @@ def engine_settings(folder: PurePath) -> dict[str, Any]:
     Raises:
         Halted: `DPHIST_MEMORY` in the environment is no size.
     """
-    memory = os.environ.get("DPHIST_MEMORY") or "3GB"
-    if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
-        raise Halted(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB", code="dphist_error")
     return {
         **NOTHING_INSTALLED,
         # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
         "disabled_optimizers": "statistics_propagation",
         "preserve_insertion_order": False,
-        "memory_limit": memory,
+        "memory_limit": f"{memory_limit() // MEGABYTE}MB",
         "max_temp_directory_size": "40GB",
         "temp_directory": str(folder / "spill"),
         **MEANS.get(),
@@ -149,11 +159,31 @@ class Source:
         if column in self.lacking:
             raise ColumnRefused(column, lacks(self.lacking[column]))
         if column not in self.types:
-            raise ColumnRefused(column, f"is not in the source. {self.nearest(column)}")
+            self.refuse_missing([column])
         kind = self.types[column]
         if kind not in (*allowed, *ALWAYS):
             raise ColumnRefused(column, f"has type {kind}, which cannot serve as {use}")
         return kind
+
+    def refuse_missing(self, columns: Iterable[str]) -> None:
+        """Refuses columns that are not in the source, all in one message, with the nearest name of each."""
+        missing = [column for column in dict.fromkeys(columns) if column not in self.types]
+        hints = [self.nearest(column) for column in missing]
+        others = [
+            f"Nor is column {column!r}.{'' if hint == hints[0] else f' {hint}'}"
+            for column, hint in zip(missing[1:], hints[1:], strict=True)
+        ]
+        if missing:
+            raise ColumnRefused(missing[0], " ".join(["is not in the source.", hints[0], *others]))
+
+    @property
+    def names_unit(self) -> bool:
+        """Whether a first line of CSV names all columns of the privacy unit, so that it is no record.
+
+        Case and signs may differ; letters may not, since a value of a record may be near any name.
+        """
+        names = {_plain_name(name) for name in self.types if name not in self.lacking}
+        return bool(self.unit) and all(_plain_name(column) in names for column in self.unit)
 
     def nearest(self, column: str) -> str:
         """What to say of a column that is missing: the nearest name that the source has, or another hint.
@@ -163,13 +193,11 @@ class Source:
         """
         if not self.is_csv:
             return did_you_mean(column, self.types)
-        names_unit = bool(self.unit) and {*self.unit} <= {*self.types} - {*self.lacking}
         alike = [name for name in self.types if _plain_name(name) == _plain_name(column)]
         near = alike[:1] or get_close_matches(column, self.types, n=2, cutoff=0.6)
-        if names_unit and near:
-            return f"Did you mean {' or '.join(map(repr, near))}?"
-        if column in self.unit and alike and not self.doubt:
-            return "The header line writes it in other letters: case, blanks and quotes count. Write it as there."
+        if near and self.names_unit:
+            counts = " Case, blanks and quotes count." if alike else ""
+            return f"Did you mean {' or '.join(map(repr, near))}?{counts}"
         return f"{self.doubt or 'Check the header line'}."
 
 
@@ -210,7 +238,7 @@ def withheld(
 
 
 def _errors_of_polars() -> tuple[type[BaseException], ...]:
-    polars = sys.modules.get("polars")  # loaded only where there are units above the bound
+    polars = sys.modules.get("polars")  # loaded before rows are counted; reading may do without it
     return () if polars is None else (polars.exceptions.PolarsError, polars.exceptions.PanicException)
 
 

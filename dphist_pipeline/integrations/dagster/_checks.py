@@ -22,9 +22,9 @@ from dphist_pipeline.answering.past_periods import Compared
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.estimate import Estimate, answer_box
+from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.integrations.dagster._periods import partitions_of
-from dphist_pipeline.publishing.published_release import PublishedRelease
+from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -41,7 +41,7 @@ LIKE_PAST = (
 
 def values_like_past(release: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what rings in one sentence."""
-    comparison = Compared.of_publication(release.path)
+    comparison = Compared.of_audit(release.audit)
     numbers: dict[str, Any] = {"compared_with": ", ".join(comparison.periods), "changed": len(comparison.changes)}
     return not comparison.says, numbers, comparison.says if comparison.periods else "no period before is published"
 
@@ -166,9 +166,7 @@ def _answer_for_all(release: Release) -> Answer:
     """The answer for all cells, from the published numbers as on the release's page: a macro takes longer than both."""
     if release.first_table is release:  # of a family another table may answer
         with suppress(KeyError, OSError, ValueError):  # an older version wrote too little, or a file is damaged
-            estimate = PublishedRelease.read(release.path, release.audit).estimate
-            if isinstance(estimate, Estimate):
-                return answer_box(estimate, {})
+            return answer_box(published_estimate(release.path, release.audit), {})
     return release.first_table.answer()
 
 

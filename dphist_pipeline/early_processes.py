@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
+CACHES = ("NUMBA_CACHE_DIR", "PYTHONPYCACHEPREFIX")
 Process = subprocess.Popen[str]
 # By the process that allowed or started it, since a fork must not share it.
 _allowed: dict[int, list[str]] = {}
@@ -44,9 +45,11 @@ def start_allowed() -> None:
 def start(module: str) -> Process:
     """Starts a module as a process that waits for tasks.
 
-    The environment is also part of the process's memory, so it gets no credentials.
+    The environment is also part of the process's memory, so it gets no credentials: only where programs and modules
+    are, and where what was compiled is kept.
     """
-    environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {name: os.environ[name] for name in CACHES if name in os.environ}
+    environment |= {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module],
         env=environment,

@@ -46,11 +46,13 @@ def test_a_release_has_its_catalogue_built_by_another_process(project: Project, 
             super().__init__(command, **options)
 
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(project.root.parent / "compiled"))
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
     monkeypatch.setattr(early_processes.subprocess, "Popen", Noted)
     project.release()
     ((command, environment),) = ran
     assert command[1:] == ["-P", "-m", "dphist_pipeline.answering.building"]
-    assert set(environment) == {"PATH", "PYTHONPATH"}
+    assert set(environment) == {"PATH", "PYTHONPATH", "NUMBA_CACHE_DIR"}
     assert "hunter2" not in str(environment)
     assert (project.root / "public" / "catalog.duckdb").stat().st_size > 0
     project.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.publishing.bucket_sync import checked_address
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import Key, Store
 
 
 def init(
@@ -42,8 +43,8 @@ def init(
 
     The user who runs this is the ledger's operator. Decisions are signed
     with a key in the user's configuration, which is made if missing. The
-    public folder is empty; its catalogue for SQL comes with the first
-    release.
+    public folder is empty: catalogue and pages come with the first
+    release, or at once with a bucket, which is tried thereby.
     """
     if public is not None:
         public = checked_address(public)
@@ -51,6 +52,12 @@ def init(
     new_store = Store.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:
         allow_code_lists(new_store, folder)
+    if public:  # a bucket that refuses is told now, not by the first release
+        from dphist_pipeline.answering.building import CatalogueNotBuilt
+        from dphist_pipeline.releasing.public_folder import PublicFolder
+
+        with suppress(CatalogueNotBuilt):
+            PublicFolder(new_store).refresh(Key("empty", "all", 1))
     if as_json:
         facts = {"store": str(new_store.root), "id": new_store.id, "ledger": new_store.ledger_id}
         print_json(facts | ({"public": public} if public else {}))

@@ -153,10 +153,11 @@ def _drafted(
     public: Path, draft: Path, sealed: int, empty: Callable[[Path], Path] | None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the draft, which has every publication."""
-    for begin in (lambda: public / NAME, lambda: empty(draft.parent) if empty else None):
-        base = begin()
+    bases: list[Callable[[Path], Path]] = [lambda scratch: public / NAME, *([empty] if empty else [])]
+    for base_in in bases:
+        base = base_in(draft.parent)
         with _one_thread() as connection:
-            if base is not None and _is_added_to_copy(connection, base, public, draft, sealed):
+            if _is_added_to_copy(connection, base, public, draft, sealed):
                 yield connection
                 return
     with _created(draft, Catalogue(public).publications(), sealed) as connection:

@@ -83,6 +83,9 @@ def pairs() -> Iterator[Pair]:
     yield Pair("noise_first", "penalty", {}, {"penalty": "auto"}, line)
     yield Pair("dpcube", "structure_share", {}, {"structure_share": "1/4"}, both)
     yield Pair("dpcube", "structure_share, boxes", {}, {"structure_share": "1/4"}, ("grids",), "ranges")
+    noise = {"threshold": "{noise: 0.7}"}
+    yield Pair("dpcube", "threshold", {}, noise, both)
+    yield Pair("dpcube", "threshold, boxes", {}, noise, ("grids",), "ranges")
     yield Pair("dpcube", "estimation", {}, {"estimation": "least_squares"}, both)
     yield Pair("dawa", "structure_share", {}, {"structure_share": "1/4"}, both, "ranges")
     yield Pair("dawa", "joining", {}, {"joining": "0"}, both, "ranges")

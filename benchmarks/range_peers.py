@@ -1,9 +1,10 @@
 """Published algorithms for ranges and boxes, as DPBench compares them, with noise of their own: for comparison only.
 
-Δ is 1. DAWA's choice of buckets, as its authors code it, has no finite ε; AGrid and UGrid know the number of records.
-So nothing here may be released. DAWA's first stage follows the authors' code: a noisy deviation below 0 counts as 0,
-and a tie goes to the longer bucket. Its second stage is the tree over buckets of least mean variance, as in our `dawa`,
-so that the two differ in their buckets: of less error for ranges than the authors' weighted tree, of more for cells.
+Δ is 1. DAWA's choice of buckets, as its authors code it, spends more than its share, the more the longer the line;
+AGrid and UGrid know the number of records. So nothing here may be released. DAWA's first stage follows the authors'
+code: a noisy deviation below 0 counts as 0, and a tie goes to the longer bucket. Its second stage is the tree over
+buckets of least mean variance, as in our `dawa`, so that the two differ in their buckets: of less error for ranges than
+the authors' weighted tree, of more for cells.
 `check_peers` compares the errors with those of the authors' code.
 """
 

@@ -39,7 +39,7 @@ LINES = (
 UNSEEN = ("acs_income", "baltimore_salaries", "nyc_salaries")
 GRIDS = ("adult_gain_loss_256x256", "gowalla_256x256", "lc_funded_income_256x256", "sf_cabs_start_256x256")
 TUNED = ("hepth_4096", "medcost_4096", "adult_capital_loss_4096", "adult_gain_loss_256x256", "gowalla_256x256")
-OURS = ("geometric", "boost", "workload", "dawa", "multiscale", "adaptive_grid")
+OURS = ("geometric", "boost", "workload", "dawa", "multiscale", "dpcube", "adaptive_grid")
 EPSILONS = (1.0, 0.1, 0.01)
 QUESTIONS = 2_000
 

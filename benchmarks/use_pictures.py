@@ -105,7 +105,7 @@ def classifier(measured: list[dict[str, Any]]) -> alt.LayerChart:
     names = {
         "records": "tree from the records",
         "most frequent class": "most frequent class",
-        "tree, dpcube": "tree from a dpcube release",
+        "tree, dpcube by `auto`": "tree from a dpcube release",
         "tree, geometric": "tree from a geometric release",
         "interactive ID3, noisy counts": "interactive ID3",
     }

@@ -38,6 +38,7 @@ class BinnedAxis:
     of a bin that belongs to it. `below`, `above`: there is a cell beyond the first or last edge; `other`: there is one
     for null, unparsable and undeclared values. `whole`: values are whole numbers: bins are told by their first and last
     one. `unit`: of edges over a column of lengths of time, as `days`; how a column is read is no part of the grid.
+    `lowest`, `highest`: where values of the open bins end, by the office's word; no part of the grid either.
     """
 
     name: str
@@ -49,6 +50,8 @@ class BinnedAxis:
     other: bool = False
     whole: bool = False
     unit: str | None = field(default=None, compare=False, kw_only=True)
+    lowest: float | None = field(default=None, compare=False, kw_only=True)
+    highest: float | None = field(default=None, compare=False, kw_only=True)
 
     @property
     def bins(self) -> int:

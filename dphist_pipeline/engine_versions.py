@@ -1,7 +1,8 @@
 """Which versions of the engines the suite passed with, and which are installed here.
 
-DuckDB decides what a record says, so the promise rests on it: another minor version reads nothing until an operator
-allows it. Polars counts and PyArrow writes; of these two, `dphist doctor` tells.
+DuckDB decides what a record says and Polars which rows are kept, so the promise rests on both: with another minor
+version of DuckDB nothing is read until an operator allows it, and with another one of Polars nothing at all. PyArrow
+writes; of it `dphist doctor` tells.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from importlib import metadata
 
 # A house test compares them with pyproject.toml and constraints.txt.
+HELD = ("duckdb", "polars")  # what decides what a record says, and which rows are kept
 SUITE = {"duckdb": "2.0", "polars": "2.1", "pyarrow": "26.0"}
 
 
@@ -22,7 +24,7 @@ def installed_minor(name: str) -> str:
     return match[0] if match else metadata.version(name)
 
 
-def untested() -> str | None:
-    """The DuckDB that would read here, as a decision names it (`duckdb=2.1`); None for the suite's."""
-    minor = installed_minor("duckdb")
-    return None if minor == SUITE["duckdb"] else f"duckdb={minor}"
+def untested() -> tuple[str, ...]:
+    """The engines that would read and count here and are not the suite's, as decisions name them: `duckdb=2.1`."""
+    minors = {name: installed_minor(name) for name in HELD}
+    return tuple(f"{name}={minor}" for name, minor in minors.items() if minor != SUITE[name])

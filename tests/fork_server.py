@@ -13,7 +13,6 @@ WARM += [
     for module in (
         "answering.building",
         "answering.catalogue",
-        "confidential.cube",
         "confidential.reading.ingest",
         "ledger.ledger",
         "local.contributor",

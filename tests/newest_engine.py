@@ -1,4 +1,4 @@
-"""For pytest's `-p`: the DuckDB that comes first on the path counts as the suite's, so that it needs no decision.
+"""For pytest's `-p`: the engines that come first on the path count as the suite's, so that they need no decision.
 
 Only tests have this seam: it is a module beside them, which no configuration and no installation reaches.
 """
@@ -7,4 +7,4 @@ from __future__ import annotations
 
 from dphist_pipeline import engine_versions
 
-engine_versions.SUITE["duckdb"] = engine_versions.installed_minor("duckdb")
+engine_versions.SUITE.update({name: engine_versions.installed_minor(name) for name in engine_versions.HELD})

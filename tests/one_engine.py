@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import duckdb
 
-from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential.reading import ingest
 
 FENCE = re.compile("SET (allowed_directories|enable_external_access|lock_configuration)")
@@ -46,5 +45,5 @@ def one_engine() -> Iterator[None]:
         return _Unfenced(_engine(*lasting.items()).cursor())
 
     started = SimpleNamespace(**vars(duckdb) | {"connect": connect})
-    with patch.object(ingest, "duckdb", started), patch.object(bounding, "duckdb", started):
+    with patch.object(ingest, "duckdb", started):
         yield

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from public_data import PROJECT
 from report import Verdict, rewrite
 
 REPRODUCED, HELD, PART, NOT_HELD, NOT = "reproduced", "held", "held in part", "not held", "not reproduced"
@@ -21,6 +22,8 @@ UNJUDGED = "cannot be judged"
 STATUSES = (REPRODUCED, HELD, PART, NOT_HELD, NOT, UNJUDGED)
 MOST_FIGURES = 80  # characters of figures that a card repeats
 LIST = Path(__file__).with_suffix(".json")
+CARDS = PROJECT / "dphist_pipeline" / "mechanisms" / "claims.json"  # what cards repeat
+PAPERS = {"cnfg": "CNFG", "dpcube": "DPCube", "dphr": "DPHR", "sreb_gca": "SReB_GCA"}
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,11 @@ def _about(where: str, item: Item) -> bool:
     return where == item.name or where.startswith(f"{item.name} (")
 
 
+def cards() -> dict[str, str]:
+    """What the card of each mechanism of a paper says of its claims."""
+    return {mechanism: sentence(paper) for mechanism, paper in PAPERS.items()}
+
+
 def sentence(paper: str) -> str:
     """What became of a paper's tables and figures, and which claims hold nowhere, for a mechanism's card.
 
@@ -203,7 +211,7 @@ def _named(kind: str, names: Sequence[str]) -> str:
 
 
 def write(listed: Sequence[Item]) -> None:
-    """Writes the list, a line for an item and for each of its claims."""
+    """Writes the list, a line for an item and for each of its claims, and what cards say of it."""
     written = []
     for item in listed:
         facts = {name: value for name, value in asdict(item).items() if value}
@@ -214,3 +222,4 @@ def write(listed: Sequence[Item]) -> None:
             line = f'{line[:-1]}, "claims": [\n  {inner}]}}'
         written.append(line)
     rewrite(LIST, "[\n" + ",\n".join(written) + "\n]\n")
+    rewrite(CARDS, json.dumps(cards(), indent=1, ensure_ascii=False) + "\n")

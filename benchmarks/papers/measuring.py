@@ -19,7 +19,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.evaluation.measuring import Score, aggregate_scores, measure
 from dphist_pipeline.evaluation.workloads import Workload
-from dphist_pipeline.mechanisms.dpcube import PaperVariance
+from dphist_pipeline.mechanisms.dpcube import NoiseMultiple, PaperVariance
 
 Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
 SEED = 1099
@@ -76,7 +76,10 @@ def told(mechanism: str, sensitivity: int = 1, **settings: object) -> str:
 
 
 def _written(value: object) -> str:
-    return f"{{paper: {value.paper:g}}}" if isinstance(value, PaperVariance) else str(value)
+    if isinstance(value, PaperVariance | NoiseMultiple):
+        ((rule, number),) = vars(value).items()
+        return f"{{{rule}: {number:g}}}"
+    return str(value)
 
 
 def scores(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from dphist_pipeline.sql_files import identifier, schema_prefix
 
 INTERNALS = "internals"
-FOR_USERS = ("dph_releases", "dph_better")  # the tables that the documentation names
+FOR_USERS = ("dph_releases", "dph_charges", "dph_better")  # the tables that the documentation names
 CELLS = "dph_cells_"  # the table of a release, before its name
 ASKED = "dph_asked_"  # the view that macros read, before the name of the release
 

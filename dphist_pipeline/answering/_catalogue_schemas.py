@@ -66,6 +66,15 @@ RELEASES = _schema(
     ),
     ("family", _TEXT, "family of tables that it is one of; null for a release that is none"),
 )
+CHARGES = _schema(
+    ("release", _TEXT, "name of the release, or of the family whose tables were charged together"),
+    *(_PERIOD, _REVISION),
+    ("number", _WHOLE, "order of the steps of a publication, from 1"),
+    ("step", _TEXT, "what spent it: a step of the mechanism, or the quality table"),
+    ("epsilon", _TEXT, "privacy budget that the step spent, exact; those of a publication add up to its epsilon"),
+    ("spent", _REAL, "the same as a number, to sort and add"),
+    ("noise_scale", _TEXT, "scale of the discrete Laplace noise of one draw of the step, exact; null for choices"),
+)
 BINS = _schema(
     _GRID,
     ("axis", _TEXT, "axis, or level of its hierarchy"),
@@ -77,8 +86,16 @@ BINS = _schema(
     ("calendar", pa.bool_(), "whether the ends of bins are days since 1970-01-01"),
     ("bin_lower", _REAL, "lower end of the bin; -inf for an open end, null for `other`"),
     ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
-    ("first_value", _REAL, "first whole number of the bin if the axis is declared whole, else bin_lower"),
-    ("last_value", _REAL, "last whole number of the bin if the axis is declared whole, else bin_upper"),
+    (
+        "first_value",
+        _REAL,
+        "first whole number of the bin if the axis is declared whole, else bin_lower; `lowest` of an open bin",
+    ),
+    (
+        "last_value",
+        _REAL,
+        "last whole number of the bin if the axis is declared whole, else bin_upper; `highest` of an open bin",
+    ),
     ("category", _TEXT, "category or group; null for `other`"),
     ("label", _TEXT, "display name of the category; null where there is none, and for levels"),
     ("first", _TEXT, "begins the words for a range of numbers from this bin on, such as 0 in 0 to 19"),
@@ -183,6 +200,10 @@ VERSION = _schema(
 )
 TABLES = {
     "dph_releases": ("One row for each publication: its privacy promise and the law of its noise.", RELEASES),
+    "dph_charges": (
+        "One row for each step of a publication: the epsilon that it spent. Tables of a family are charged together.",
+        CHARGES,
+    ),
     "dph_bins": ("One row for each position along an axis of a grid, and for each of its levels.", BINS),
     "dph_half_widths": ("Half widths of 95 % intervals of sums of independent noisy cells.", HALF_WIDTHS),
     "dph_covariance": ("The covariance of two cells of linear estimates.", COVARIANCE),

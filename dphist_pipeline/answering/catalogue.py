@@ -7,6 +7,7 @@ number of each cell) and views of it; see `views`. What users do not ask lies in
 
     dph_releases       one row per publication: its privacy promise, and the scale and variance of a draw of its noise;
                        for a release of the local model, the error law of estimates from reports instead
+    dph_charges        one row per step of a publication: the epsilon that it spent
     dph_bins           one row per position along an axis of a grid: its bin or category; each level of a hierarchy has
                        rows of its own; `atoms` is the number of report intervals in the bin
     dph_half_widths    for each noise scale, the half width of a 95 % interval by number of cells in the sum (`_of_two`:

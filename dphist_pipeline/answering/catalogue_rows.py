@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering._catalogue_schemas import (
     BINS,
+    CHARGES,
     COVARIANCE,
     DISTANCES,
     GROUPS,
@@ -42,6 +43,16 @@ KEY = ("release", "period", "revision")
 def release_rows(audits: Sequence[Audit]) -> Any:
     """The rows of `dph_releases`, one for each audit; whether it is the latest revision is left to be filled in."""
     return pa.Table.from_pylist(list(map(_release_row, audits)), RELEASES)
+
+
+def charge_rows(audits: Iterable[Audit]) -> Any:
+    """The rows of `dph_charges`: one for each step of a release, or of a family of tables together."""
+    rows = [
+        {**{name: audit[name] for name in KEY}, "number": number, "spent": float(Fraction(charge["epsilon"])), **charge}
+        for audit in audits
+        for number, charge in enumerate(audit.get("charges", ()), 1)
+    ]
+    return pa.Table.from_pylist(rows, CHARGES)
 
 
 def covariance_rows(audits: Sequence[Audit]) -> Any:
@@ -237,7 +248,7 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
         lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
         ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))
         words = [ReaderAxis(axis, closed).words_of_ends(low, high) for low, high in ends]
-        values = zip(*(axis.values_between(low, high, closed) for low, high in ends), strict=True)
+        values = zip(*(_within(axis, *axis.values_between(low, high, closed)) for low, high in ends), strict=True)
         columns = {name: [one[name] for one in words] for name in ("first", "last", "below", "above")}
         columns |= dict(
             zip(("first_value", "last_value"), (pa.array(one, from_pandas=True) for one in values), strict=True)
@@ -248,6 +259,14 @@ def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, c
     for name, groups in {axis.name: axis.values, **axis.levels}.items():
         labels = [*(label or None for label in axis.labels), *none] if axis.labels and name == axis.name else None
         yield _rows(axis.size, {**fixed, "axis": name, "category": [*groups, *none], "label": labels})
+
+
+def _within(axis: BinnedAxis, first: float, last: float) -> tuple[float, float]:
+    """The ends between which the values of a bin lie; those of an open bin as declared, if they are."""
+    return (
+        first if axis.lowest is None or first != -math.inf else axis.lowest,
+        last if axis.highest is None or last != math.inf else axis.highest,
+    )
 
 
 def _rows(positions: int, columns: Mapping[str, Any]) -> Any:

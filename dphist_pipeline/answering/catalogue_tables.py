@@ -38,6 +38,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     KEY,
     Audit,
     bin_rows,
+    charge_rows,
     covariance_rows,
     distance_rows,
     group_rows,
@@ -54,7 +55,7 @@ from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
-from dphist_pipeline.publishing.published_files import PublishedFolder
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
 from dphist_pipeline.sql_files import identifier
@@ -250,6 +251,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
         ("dph_better", better),
     ]:
         _insert(connection, places.table(name), added)
+    _add_charges(connection, places, publications)
     if better.num_rows:  # no release's numbers depend on those of others
         _number_better_tables(connection, places)
     _add_widths(connection, places, audits, grouped)
@@ -258,6 +260,20 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
     connection.execute(
         f"UPDATE {releases} AS r SET is_latest = r.revision = l.revision FROM ({latest}) AS l "
         "WHERE l.release = r.release AND l.period = r.period AND is_latest IS DISTINCT FROM (r.revision = l.revision)"
+    )
+
+
+def _add_charges(connection: duckdb.DuckDBPyConnection, places: Places, publications: Sequence[Publication]) -> None:
+    """Adds the steps of publications. Tables of a family share theirs, which stand once, under the family's name."""
+    audits = [audit for _, audit in publications if "family" not in audit]
+    families = {folder.parents[1] for folder, audit in publications if "family" in audit}
+    audits += [read_audit(family) for family in sorted(families) if (family / "audit.json").is_file()]
+    table, rows = places.table("dph_charges"), charge_rows(audits)
+    _insert(connection, table, rows)
+    # The tables of a family may come one after another.
+    connection.execute(
+        f"DELETE FROM {table} WHERE rowid NOT IN "
+        f"(SELECT min(c.rowid) FROM {table} AS c GROUP BY c.release, c.period, c.revision, c.number)"
     )
 
 

@@ -25,7 +25,7 @@ class Home(NamedTuple):
 NEEDED_BY_RELEASE = ("dphist_pipeline.answering.building",)
 
 HOMES = {
-    "new": Home("prepare.new", "new", "Makes a spec of your answers; without a terminal, a draft of open decisions."),
+    "new": Home("prepare.new", "new", "Writes a draft of a spec, and says which decisions are still open."),
     "check": Home("prepare.check", "check", "Checks a spec without reading any record, and describes its release."),
     "mechanisms": Home("prepare.mechanisms", "show_mechanisms", "Lists the mechanisms, or prints the card of one."),
     "forecast": Home(

@@ -5,32 +5,39 @@ that a secret key, fresh for every run, makes look random: every row has the sam
 proportional to the unit's rows in it. No table order, engine order or other unit has a say, so neighbours differ by at
 most R kept rows.
 
-DuckDB finds the few units with more rows than R, and counts the rows of all others. Theirs come sorted, and are ordered
-by plain arithmetic on 64-bit words with a keyed SHA-256 of the unit's name, the same on every engine. A collision
-merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
+Every row is counted. Then the units that may have more than R rows are found: the hashes of the units of all rows are
+sorted, and a hash that stands more than R times is *crowded*. The rows of crowded hashes, the *candidates*, are taken
+out of the counts, put in order, and each unit's first R counted again. So a hash decides only whose rows are looked at
+once more.
+
+The order is plain arithmetic on 64-bit words with a keyed SHA-256 of the unit's name, the same on every engine. A
+collision merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
+
+Polars holds what it works on in memory and spills nothing. So rows are taken in slices by the hash of their unit, those
+of crowded hashes in passes, a unit with more rows than one pass in parts by cell, and equal rows in blocks.
+All these give the same counts; how many there are follows from the numbers of rows and `DPHIST_MEMORY`.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.reading.source import engine_settings
-from dphist_pipeline.sql_files import literal
+from dphist_pipeline.confidential.reading.source import memory_limit
 
-CHUNK_ROWS = 1 << 21
 KEY_BYTES = 32
 # The finalizer of SplitMix64 (Steele, Lea, Flood 2014), a permutation of 64-bit words that spreads every bit: pairs of
 # a shift and a factor, then one more shift. A code and a copy's number are first multiplied by odd numbers.
 MIX, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
 CODE_STEP, COPY_STEP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
+# What a row takes while hashes are sorted, and as much for each word; and what while rows are put in order.
+SLICE_BYTES, PASS_BYTES = 50, 250
+PAIR = 1 << 32  # a unit's number times this, and a cell's number, are one word
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -45,52 +52,49 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
         key: `KEY_BYTES` secret bytes, fresh for every run.
 
     Returns:
-        Kept rows, shape (cells,). Memory: DuckDB's limit, and some 100 bytes for each of 2^21 rows.
+        Kept rows, shape (cells,).
     """
     counts = np.zeros(cells, dtype=np.int64)
-    for (codes,), kept in kept_words(staged, ["code"], max_rows, key):
-        np.add.at(counts, codes, kept)
+    for (codes,), rows in kept_words(staged, ["code"], max_rows, key):
+        np.add.at(counts, codes, rows)
     return counts
 
 
 def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
-    """Codes of several words, shape (words, codes), and how many kept rows each has, in parts; codes may come again.
+    """Codes of several words, shape (words, codes), and what to add to the kept rows of each, in parts.
+
+    Codes come again, and what is added may be negative; all parts together give the kept rows.
 
     Args:
         staged: Parquet with `unit` and a column for each word; rows where a word is null do not count.
-        words: names of those columns, put into SQL as they stand: `code`, or our own of marks or packed rows.
+        words: names of those columns.
         max_rows: the most rows that are kept of a unit: R, or T for a quality table.
     """
-    names = ", ".join(words)
-    with staged_rows(staged, words) as connection:
-        above = "CREATE TEMP TABLE above AS SELECT unit FROM staged GROUP BY unit HAVING count(*) > $most"
-        connection.execute(above, {"most": max_rows})
-        within = f"SELECT {names}, count(*) AS copies FROM staged ANTI JOIN above USING (unit) GROUP BY ALL"
-        counted = connection.sql(within).fetchnumpy()
-        yield _codes(counted, words), counted["copies"]
-        rows = connection.sql(f"SELECT unit, {names} FROM staged SEMI JOIN above USING (unit) ORDER BY unit, {names}")
-        for codes in _first_rows(rows.to_arrow_reader(CHUNK_ROWS), words, max_rows, key):
-            yield codes, np.ones(codes.shape[1], dtype=np.int64)
+    for rows in slices(staged, words, key):
+        hashed = rows.select("hash", *words).collect(engine="streaming")
+        if _is_cell(rows, words):  # to add up one by one is quicker than to group
+            yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
+        else:
+            counted = hashed.lazy().group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
+            yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
+            del counted
+        crowded = _crowded(hashed["hash"], max_rows)
+        del hashed  # it is as large as memory allows
+        yield from _corrections(rows, crowded, words, max_rows, key)
 
 
-def _codes(columns: Any, words: Sequence[str]) -> Numbers:
-    return np.stack([np.asarray(columns[word]).astype(np.int64) for word in words])
+def slices(staged: Path, words: Sequence[str], key: bytes) -> Iterator[pl.LazyFrame]:
+    """The rows of a staged file that have a code: `unit`, its `hash`, and `words`; all rows of a unit in one slice."""
+    rows = scan(staged, words).select("unit", *words, hash=_hash(key))
+    most = _most_rows(SLICE_BYTES * (1 + len(words)))
+    number = 1 + pl.scan_parquet(staged, glob=False).select(pl.len()).collect().item() // most
+    for remainder in range(number):
+        yield rows.filter(pl.col("hash") % number == remainder) if number > 1 else rows
 
 
-@contextmanager
-def staged_rows(staged: Path, words: Sequence[str], more: str = "unit") -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB in which the view `staged` has the code of every row that has one, and one more column.
-
-    Args:
-        staged: Parquet that reading wrote; DuckDB spills beside it.
-        words: names of the columns with codes; rows where one is null are left out.
-        more: the other column: `unit`, or `rows` where each row is its own unit.
-    """
-    condition = " AND ".join(f"{word} IS NOT NULL" for word in words)
-    rows = f"SELECT {more}, {', '.join(words)} FROM read_parquet({literal(str(staged))}) WHERE {condition}"
-    with closing(duckdb.connect(config=engine_settings(staged.parent))) as connection:
-        connection.execute(f"CREATE TEMP VIEW staged AS {rows}")
-        yield connection
+def scan(staged: Path, words: Sequence[str]) -> pl.LazyFrame:
+    """The rows of a staged file of which no word is null: a null word leaves a row out of the count."""
+    return pl.scan_parquet(staged, glob=False).drop_nulls(words)
 
 
 def count_rows(staged: Path, cells: int) -> Numbers:
@@ -111,28 +115,28 @@ def counted_rows(staged: Path, words: Sequence[str]) -> tuple[Numbers, Numbers]:
     Args:
         staged: Parquet with `rows` and a column for each word; rows where a word is null do not count.
     """
-    with staged_rows(staged, words, "rows") as connection:
-        columns = connection.sql("FROM staged").fetchnumpy()
-        return _codes(columns, words), columns["rows"]
+    counted = scan(staged, words).collect(engine="streaming")
+    return _codes(counted, words), counted["rows"].to_numpy()
 
 
-def unit_word(unit: str, key: bytes) -> int:
-    """A keyed word of a unit's name: 60 bits, which no engine takes for a negative number.
+def unit_words(units: Sequence[str], key: bytes) -> Words:
+    """A keyed word of each unit's name: 60 bits, which no engine takes for a negative number.
 
     Key and name are hashed one after the other: the key has a fixed length, and no hash is shown to anybody.
 
     Args:
-        unit: as staged; a whole number as its decimal digits.
+        units: as staged; whole numbers as their decimal digits.
         key: `KEY_BYTES` bytes, the secret ones of a run; public ones where an engine is only tried.
     """
-    return int(hashlib.sha256(key + unit.encode()).hexdigest()[:15], 16)
+    digests = b"".join([sha256(key + unit.encode()).digest()[:8] for unit in units])
+    return np.frombuffer(digests, dtype=">u8").astype(np.uint64) >> np.uint64(4)
 
 
 def row_order(unit_words: Words, codes: Numbers, copies: Numbers) -> Words:
     """Each row's place in its unit's secret order, shape (rows,), the lowest first; the same on every engine.
 
     Args:
-        unit_words: `unit_word` of each row's unit, shape (rows,).
+        unit_words: the word of each row's unit, shape (rows,).
         codes: shape (words, rows), from 0.
         copies: each row's number among the equal rows of its unit, from 0, shape (rows,).
     """
@@ -148,31 +152,102 @@ def _mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(LAST_SHIFT))
 
 
-def _first_rows(batches: Iterable[Any], words: Sequence[str], max_rows: int, key: bytes) -> Iterator[Numbers]:
-    """Codes of each unit's first rows, shape (words, rows), from rows in batches, sorted by unit and code."""
-    # The last row, and how many of its unit had its code; the first rows of that unit so far, which may go on.
-    unit, code, seen = None, None, 0
-    places, codes = np.empty(0, dtype=np.uint64), np.empty((len(words), 0), dtype=np.int64)
-    for batch in batches:
-        import polars as pl  # here, so that nothing waits for it where no unit is above the bound
+def _codes(rows: pl.DataFrame, words: Sequence[str]) -> Numbers:
+    return np.stack([rows[word].to_numpy().astype(np.int64) for word in words])
 
-        rows = pl.DataFrame(batch)
-        ranks, more = rows["unit"].rle_id().to_numpy().astype(np.int64), _codes(rows, words)
-        starts = np.flatnonzero(np.diff(np.vstack([ranks, more]), axis=1, prepend=-1).any(axis=0))
-        copies = np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size))
-        units = rows["unit"].filter(np.diff(ranks, prepend=-1) > 0).to_list()
-        goes_on = units[0] == unit
-        if goes_on and more[:, 0].tolist() == code:
-            copies[: starts[1] if starts.size > 1 else None] += seen
-        keyed = np.fromiter((unit_word(str(each), key) for each in units), dtype=np.uint64, count=len(units))
-        places = np.concatenate([places, row_order(keyed[ranks], more, copies)])
-        ranks = np.concatenate([np.full(codes.shape[1], 0 if goes_on else -1), ranks])
-        codes = np.concatenate([codes, more], axis=1)
-        order = np.lexsort((places, ranks))  # equal places stay in the order of the rows
-        starts = np.flatnonzero(np.diff(ranks[order], prepend=-2))
-        first = order[np.arange(ranks.size) - np.repeat(starts, np.diff(starts, append=ranks.size)) < max_rows]
-        finished = ranks[first] < ranks[-1]
-        yield codes[:, first[finished]]
-        places, codes = places[first[~finished]], codes[:, first[~finished]]
-        unit, code, seen = units[-1], more[:, -1].tolist(), copies[-1] + 1
-    yield codes
+
+def _is_cell(rows: pl.LazyFrame, words: Sequence[str]) -> bool:
+    """Whether a row is the number of one cell, and not its position along all axes: the spec decides which."""
+    schema = rows.collect_schema()
+    return [schema[word] for word in words] == [pl.Int32]
+
+
+def _hash(key: bytes) -> pl.Expr:
+    """A hash of each row's unit that nobody can foresee: 64 bits, which units seldom share."""
+    return pl.col("unit").hash(int.from_bytes(sha256(b"units" + key).digest()[:8]))
+
+
+def _most_rows(bytes_each: int) -> int:
+    """How many rows may be in memory at once; Polars numbers them by 32 bits."""
+    return max(1, min(memory_limit() // bytes_each, 1 << 30))
+
+
+def _crowded(hashes: pl.Series, max_rows: int) -> pl.DataFrame:
+    """The hashes that stand more than `max_rows` times, and how often: `value` and `len`."""
+    return hashes.sort().rle().struct.unnest().filter(pl.col("len") > max_rows)
+
+
+def _corrections(
+    rows: pl.LazyFrame, crowded: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
+) -> Iterator[tuple[Numbers, Numbers]]:
+    """What bounding changes of the counts of all rows: codes, and what to add to the rows of each.
+
+    Args:
+        rows: with `unit`, its `hash`, and `words`.
+        crowded: hashes of these rows, and how many rows each has.
+    """
+    most = _most_rows(PASS_BYTES)
+    # A pass has hashes of at most `most` rows, and all rows of one more: it may be that of a unit with very many.
+    passes = crowded.with_columns(turn=(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most)
+    for hashes in passes.partition_by("turn", maintain_order=True):
+        candidates = rows.join(hashes.lazy().select(hash="value").with_row_index("number"), on="hash")
+        units, parts = _pairs(candidates, words, hashes.height, max(1, int(hashes["len"].sum()) // (2 * most)))
+        place_of_unit = unit_words(units.cast(pl.String).to_list(), key)
+        kept: pl.DataFrame | None = None
+        for pairs in parts:
+            yield _codes(pairs, words), -pairs["copies"].to_numpy().astype(np.int64)
+            for block in _blocks(pairs, words, place_of_unit, most):
+                kept = _first_rows(block if kept is None else pl.concat([kept, block]), words, max_rows)
+        if kept is not None:
+            yield _codes(kept, words), np.broadcast_to(np.int64(1), kept.height)
+
+
+def _pairs(
+    candidates: pl.LazyFrame, words: Sequence[str], hashes: int, parts: int
+) -> tuple[pl.Series, Iterator[pl.DataFrame]]:
+    """The units of a pass, by their number from 0, and in some parts the copies of each (number, cell).
+
+    Where a cell is one number, one sort does all: a unit's number and the cell's are one word of 64 bits. That takes
+    one unit for each hash; where two share one, as where a pass has very many rows, units are numbered anew.
+
+    Args:
+        candidates: with `unit`, the `number` of its hash, and `words`.
+        hashes: how many there are.
+    """
+    if parts == 1 and _is_cell(candidates, words):
+        rows = candidates.select("number", "unit", code=words[0]).collect(engine="streaming")
+        row_of = np.zeros(hashes, dtype=np.int64)
+        row_of[rows["number"].to_numpy()] = np.arange(rows.height)
+        units = rows["unit"].gather(row_of)
+        if (rows["unit"] == units.gather(rows["number"])).all():
+            both = rows["number"].cast(pl.UInt64) * PAIR + rows["code"].cast(pl.UInt64)
+            number, code = (pl.col("value") // PAIR).cast(pl.UInt32), (pl.col("value") % PAIR).cast(pl.Int32)
+            pairs = both.sort().rle().struct.unnest()
+            return units, iter([pairs.select(number.alias("number"), code.alias(words[0]), copies="len")])
+    units = candidates.select("unit").unique().collect(engine="streaming")["unit"]
+    numbers = units.to_frame().lazy().with_row_index("number")
+    cells = candidates.select("unit", *words).join(numbers, on="unit").select("number", *words)
+    part_of = pl.sum_horizontal(pl.col(word).hash() // parts for word in words) % parts
+    grouped = (cells.filter(part_of == part).group_by("number", *words).agg(copies=pl.len()) for part in range(parts))
+    return units, (pairs.collect(engine="streaming").sort("number") for pairs in grouped)
+
+
+def _blocks(pairs: pl.DataFrame, words: Sequence[str], unit_place: Words, most: int) -> Iterator[pl.DataFrame]:
+    """Every row of (number, cell, copies) with its place in the order of its unit, at most `most` rows at once."""
+    copies = pairs["copies"].to_numpy().astype(np.int64)
+    ends = np.cumsum(copies)
+    for begin in range(0, int(ends[-1]) if ends.size else 0, most):
+        first, last = np.searchsorted(ends, begin, side="right"), np.searchsorted(ends, begin + most)
+        held = pairs[int(first) : int(last) + 1]
+        before = ends[first : last + 1] - copies[first : last + 1]
+        low, high = np.maximum(begin - before, 0), np.minimum(begin + most - before, copies[first : last + 1])
+        rows = np.repeat(np.arange(held.height), high - low)
+        copy = np.arange(rows.size) - (np.cumsum(high - low) - high)[rows]
+        block = held[rows].drop("copies") if rows.size > held.height else held.drop("copies")
+        place = row_order(unit_place[block["number"].to_numpy()], _codes(block, words), copy)
+        yield block.with_columns(place=place, copy=copy)
+
+
+def _first_rows(rows: pl.DataFrame, words: Sequence[str], max_rows: int) -> pl.DataFrame:
+    """The first rows of each unit; equal places stay in the order of cells and copies."""
+    return rows.sort("number", "place", *words, "copy").group_by("number", maintain_order=True).head(max_rows)

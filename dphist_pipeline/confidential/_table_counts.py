@@ -15,6 +15,8 @@ from dphist_pipeline.confidential._bounding import Numbers, counted_rows, kept_w
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan
 
+CHUNK_ROWS = 1 << 20
+
 
 def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
     """Kept rows by cell of every marginal of a plan, one marginal after the other; shape (cells of all,).
@@ -25,7 +27,7 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
     words = words_of(plan.domain)
     counts = [np.zeros(marginal.cells, dtype=np.int64) for marginal in plan.marginals]
     levels = [[None if one is None else np.array(one) for one in marginal.groups] for marginal in plan.marginals]
-    for found, rows in _kept(plan, staged, names_of(words), key):
+    for found, rows in _in_chunks(_kept(plan, staged, names_of(words), key)):
         places = {
             axis: found[number] // stride % plan.domain.shape[axis]
             for number, word in enumerate(words)
@@ -37,6 +39,13 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
                 cells = cells * size + (places[axis] if groups is None else groups[places[axis]])
             np.add.at(table, cells, rows)
     return np.concatenate(counts)
+
+
+def _in_chunks(parts: Iterator[tuple[Numbers, Numbers]]) -> Iterator[tuple[Numbers, Numbers]]:
+    """The same in smaller parts: a row's positions along all axes take more memory than its words."""
+    for found, rows in parts:
+        for start in range(0, rows.size, CHUNK_ROWS):
+            yield found[:, start : start + CHUNK_ROWS], rows[start : start + CHUNK_ROWS]
 
 
 def _kept(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Iterator[tuple[Numbers, Numbers]]:

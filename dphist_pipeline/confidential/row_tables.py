@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential._bounding import count_bounded, kept_words, staged_rows
+from dphist_pipeline.confidential._bounding import count_bounded, counted_rows, kept_words, slices
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential._table_counts import count_marginals
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal
@@ -33,14 +34,10 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
     """
     marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
-        import polars as pl
-
         units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.shape), dtype=np.int64)
-        marked = pl.scan_parquet(staged, glob=False).group_by(marks).agg(pl.col("rows").sum())
-        frame = marked.collect(engine="streaming")
-        batches = iter([(frame.select(marks).to_numpy().T, frame["rows"].to_numpy())])
+        batches = iter([counted_rows(staged, marks)])
     else:
-        units = _units_by_rows(plan, staged, seen)
+        units = _units_by_rows(plan, staged, seen, key)
         cut = _cut_by_position(plan, staged, seen, counts, key)
         batches = kept_words(staged, marks, seen, key)
     # A row in a cell has one position along every axis, so the positions of any axis hold all rows that are cut.
@@ -48,23 +45,28 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
     return ObservedRows(units, whole, cut, *_failures(plan, batches))
 
 
-def first_rows(plan: CountingPlan, seen: int, staged: Path) -> int:
+def first_rows(plan: CountingPlan, seen: int, staged: Path, key: bytes) -> int:
     """How many rows were staged, in cells or in none, of each unit its first `seen` alone."""
-    marks, by_row = list(mark_words(len(plan.domain.axes))), plan.privacy_unit == "row"
-    held = "rows AS held FROM staged" if by_row else f"least({seen:d}, count(*)) AS held FROM staged GROUP BY unit"
-    with staged_rows(staged, marks, "rows" if by_row else "unit") as connection:
-        ((rows,),) = connection.execute(f"SELECT coalesce(sum(held), 0) FROM (SELECT {held})").fetchall()
-    return int(rows)
+    marks = list(mark_words(len(plan.domain.axes)))
+    if plan.privacy_unit == "row":
+        return int(counted_rows(staged, marks)[1].sum())
+    parts = (_rows_by_unit(rows, seen).select(pl.col("rows").sum()) for rows in slices(staged, marks, key))
+    return sum(part.collect(engine="streaming").item() for part in parts)
 
 
-def _units_by_rows(plan: CountingPlan, staged: Path, seen: int) -> Numbers:
+def _rows_by_unit(rows: pl.LazyFrame, seen: int) -> pl.LazyFrame:
+    """The rows of each unit, at most `seen`."""
+    return rows.group_by("unit").agg(rows=pl.len().clip(upper_bound=seen).cast(pl.Int64))
+
+
+def _units_by_rows(plan: CountingPlan, staged: Path, seen: int, key: bytes) -> Numbers:
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
-    query = "SELECT least(count(*), $seen) AS held FROM staged GROUP BY unit"
-    with staged_rows(staged, codes) as connection:
-        histogram = connection.execute(f"SELECT held, count(*) FROM ({query}) GROUP BY held", {"seen": seen}).fetchall()
-    units = dict(histogram)
-    return np.array([units.get(rows, 0) for rows in range(1, seen + 1)])
+    units = np.zeros(seen, dtype=np.int64)
+    for rows in slices(staged, codes, key):
+        histogram = _rows_by_unit(rows, seen).group_by("rows").agg(units=pl.len()).collect(engine="streaming")
+        units[histogram["rows"].to_numpy() - 1] += histogram["units"].to_numpy()
+    return units
 
 
 def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Numbers, key: bytes) -> Numbers:

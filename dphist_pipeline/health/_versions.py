@@ -6,7 +6,7 @@ import re
 import sys
 from importlib import metadata
 
-from dphist_pipeline.engine_versions import SUITE, installed_minor, untested
+from dphist_pipeline.engine_versions import HELD, SUITE, installed_minor, untested
 from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.health.finding import Examined, Finding, fault, ok, warning
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER
@@ -37,15 +37,16 @@ def versions(subject: Examined) -> Finding:
 
 
 def _untested(subject: Examined) -> Finding | None:
-    """Engines of other minor versions than the suite's: DuckDB reads nothing by itself, the other two go on."""
+    """Engines of other minor versions than the suite's: with DuckDB and Polars nothing is read, PyArrow goes on."""
     sentences = {
         name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE
     }
-    version = untested()
-    if version is not None and (subject.ledger is None or subject.ledger.books().permissions.version(version) is None):
-        allow = f"dphist ledger allow --engine {version} --reason TEXT"
-        return fault("versions", sentences["duckdb"], f"{MEND} Or an operator allows it: {allow}")
-    others = [name for name in ("polars", "pyarrow") if installed_minor(name) != SUITE[name]]
+    for version in untested():
+        if subject.ledger is None or subject.ledger.books().permissions.version(version) is None:
+            name = version.partition("=")[0]
+            allow = f" Or an operator allows it: dphist ledger allow --engine {version} --reason TEXT"
+            return fault("versions", sentences[name], MEND + (allow if name == "duckdb" else ""))
+    others = [name for name in SUITE if name not in HELD and installed_minor(name) != SUITE[name]]
     return warning("versions", "; ".join(sentences[name] for name in others), MEND) if others else None
 
 

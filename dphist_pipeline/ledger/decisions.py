@@ -16,7 +16,7 @@ EVERYWHERE = "*"
 FOR_ALL = {
     "code_lists": re.compile(r".+", re.DOTALL),
     "clock": re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII),
-    "version": re.compile(r"duckdb=\d{1,9}\.\d{1,9}", re.ASCII),
+    "version": re.compile(r"(?:duckdb|polars)=\d{1,9}\.\d{1,9}", re.ASCII),
     # A release and a period of it that never comes, so that nothing is due; `+` for all later ones, too.
     "waiver": re.compile(r"[a-z][a-z0-9_]{0,62}/\d{4}-\d{2}-\d{2}\+?", re.ASCII),
 }

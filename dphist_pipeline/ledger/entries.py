@@ -76,7 +76,7 @@ class ChargeRequest(OfARelease):
     query: str | None = None  # SHA-256 of its query's file, which an operator signs
     query_name: str = ""  # that file as written
     engine: str = "duckdb"  # that would count; any other one needs a decision
-    version: str | None = None  # of DuckDB, `duckdb=2.1`, where the suite did not pass with it: needs a decision, too
+    versions: tuple[str, ...] = ()  # of engines, `duckdb=2.1`, with which the suite did not pass: need a decision, too
     checks: tuple[str, ...] = ()  # of upstream assets, which hold it back where they fail: each needs a decision
     folder: Folder | None = None  # in which it would be drawn
     days: int | None = None  # length of its period; None without periods

@@ -7,7 +7,7 @@ from fractions import Fraction
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from dphist_pipeline.errors import Halted, TryAgain, did_you_mean
+from dphist_pipeline.errors import Halted, TryAgain, did_you_mean, how_to_install
 from dphist_pipeline.ledger.amounts import as_text
 
 if TYPE_CHECKING:
@@ -146,6 +146,11 @@ MESSAGES = {
         f"{ADOPT} again, and another one signs the new entry."
     ),
     "not_allowed": "{what} {problem}. Nothing was read or spent. Whoever keeps the ledger can allow it: {command}",
+    # Decisions about it come one version after programs that read them: see *Another version of DuckDB or Polars*.
+    "other_polars": (
+        "Polars would decide which rows are kept, and the Polars of this installation ({minor}) is not the one that "
+        f"the promise was tested with. Nothing was read or spent. Install by the pins: {how_to_install()}"
+    ),
     # A clock that cannot be right: what it says, what speaks against it, and the way out.
     "clock_behind": (
         "The ledger at {where} has an entry of {year}, and this machine's clock says {now}. The year decides what an "
@@ -379,13 +384,16 @@ def source_not_allowed(
 
 
 def version_not_allowed(name: str) -> LedgerError:
-    """For an engine of a version that the suite did not pass with, `duckdb=2.1`."""
+    """For an engine of a version that the suite did not pass with, `duckdb=2.1`; `polars=` where there is none."""
+    engine, _, minor = name.partition("=")
+    if engine == "polars":
+        return LedgerError("other_polars", minor=minor or "missing")
     problem = (
         "would read the records, and the promise was tested with another minor version: that which an installation "
         "of this package brings"
     )
     command = f"dphist ledger allow --engine {name} --reason TEXT"
-    return LedgerError("not_allowed", what=name.replace("duckdb=", "DuckDB "), problem=problem, command=command)
+    return LedgerError("not_allowed", what=f"DuckDB {minor}", problem=problem, command=command)
 
 
 def check_not_allowed(account: str, name: str) -> LedgerError:

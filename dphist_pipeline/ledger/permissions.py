@@ -270,7 +270,7 @@ class Permissions:
         decisions = [self._source(request.account, request.source)]
         decisions += [] if request.query is None else [self._query(request)]
         decisions += [] if request.engine == "duckdb" else [self._engine(request.account, request.engine)]
-        decisions += [] if request.version is None else [self._version(request.version)]
+        decisions += [self._version(name) for name in request.versions]
         decisions += [self._check(request.account, name) for name in request.checks]
         return tuple(decisions)
 

@@ -3,7 +3,8 @@
 A mechanism file holds a card (its docstring) and one frozen dataclass derived from `Mechanism`, whose fields are its
 settings, each with a `Setting` in its annotation. Nothing else has to be registered. It asks `PrivateCounts` for noisy
 numbers, and for choices by a score of `confidential.scores`. A new score is a class there: no code of a mechanism runs
-on exact counts.
+on exact counts. What became of a paper's claims stands in `claims.json`, which studies write
+(`benchmarks/papers/reproduce.py --keep`); cards repeat it.
 
 An installed package adds a mechanism by an entry point of the group `dphist_pipeline.mechanisms`. The entry point's
 name is the name in a spec; its value is a module with a card and one class, like a file of this folder. Audit and card
@@ -15,6 +16,7 @@ Calling this module, as `dphist_pipeline.mechanisms()`, gives every card.
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -23,7 +25,9 @@ from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import iter_modules
+from textwrap import fill
 from types import ModuleType
 from typing import ClassVar, cast
 
@@ -35,9 +39,9 @@ from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms._settings import SAME as SAME
+from dphist_pipeline.mechanisms._settings import WIDTH, later_defaults, table_of, told_settings
 from dphist_pipeline.mechanisms._settings import Setting as Setting
 from dphist_pipeline.mechanisms._settings import ToldSetting as ToldSetting
-from dphist_pipeline.mechanisms._settings import later_defaults, table_of, told_settings
 
 GROUP = "dphist_pipeline.mechanisms"
 LOCAL = ("chp", "shp")  # of a paper, too, but of contributors who perturb their own values
@@ -203,7 +207,9 @@ def about(name: str) -> str:
     kind, place = _class(name), home(name)
     foreign = f"\n\nNot part of dphist: {place} brings this mechanism." if place.package else ""
     what = inspect.getdoc(sys.modules[kind.__module__]) or ""
-    return f"{what}{foreign}\n\n{inspect.getdoc(kind) or ''}".strip()
+    claims = "" if foreign else _claims().get(name, "")
+    told = fill(f"Claims:   {claims}", WIDTH, subsequent_indent=" " * 10, break_on_hyphens=False) if claims else ""
+    return f"{what}{foreign}\n{told}\n\n{inspect.getdoc(kind) or ''}".replace("\n\n\n", "\n\n").strip()
 
 
 def reference(name: str) -> str:
@@ -272,6 +278,13 @@ def advised(mechanism: Mechanism, written: Collection[str]) -> list[str]:
         f"`{name}` did better with `settings: {{{written}}}` than with these defaults, which stay for the sake of "
         f"releases that have them: see `dphist mechanisms {name}`."
     ]
+
+
+@cache
+def _claims() -> dict[str, str]:
+    """What became of the claims of a mechanism's paper, a sentence each."""
+    told: dict[str, str] = json.loads((Path(__file__).parent / "claims.json").read_text(encoding="utf-8"))
+    return told
 
 
 def name_of(mechanism: Mechanism) -> str:

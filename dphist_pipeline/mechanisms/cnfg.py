@@ -5,9 +5,6 @@ Paper:    Sun, Wu, Zhang, Xie. A greedy algorithm of differentially private hist
           The best stage has the least Q = SSE + (2k - m)·v: SSE is the squared error of m noisy cells around the means
           of k buckets, and v the variance of the noise of a cell. For Laplace noise of scale 1/epsilon, v = 2/epsilon²,
           this is the paper's equation 7, Q = Error + (4k - 2m)/epsilon²; noise here is discrete, and v a little less.
-          Of its claims, held in part: table 2, figure 1; in no setting: NoiseFirst cannot be run above some 1,000 bins
-          (table 2); the gap grows with the number of bins: NoiseFirst takes more times CNFG's seconds on GASP than on
-          Age (table 2); the most gain on PINCP, the most skewed (figure 1) (docs/explanation/measured.md).
 Privacy:  epsilon, all on `noisy_cells`. Merging reads only noisy counts, so it is free. The paper counts neighbours by
           substitution and adds noise for a sensitivity of 1; here it is what one privacy unit moves, 2 for such a row.
 Domain:   one axis, ordered.

@@ -10,13 +10,6 @@ Paper:    Tao, Li, Huang, Hou, Gong. A symmetry histogram publishing method base
           noise: a selection gets about 1/m of the order's share, and noise of about 2·m/share records.
           Choices add geometric noise to the scores and take the largest (permute-and-flip, but for ties), in
           place of the exponential mechanism.
-          Of its claims, held: table 2; held in part: table 3, figure 3; not held: figure 2; in no setting: least
-          squared error on the example of seven bins, against StructureFirst, AHP and IHP, DPHR and AHP at their
-          defaults of 17/20 (table 3); least squared error on the example of seven bins, against StructureFirst, AHP and
-          IHP, DPHR with its own ordering by selections, in thirds (table 3); the groups of the example are the best of
-          three (figure 2); MSE tends to be stable with the length: it grows by less from 450 to 500 than from 50 to
-          100, all sets (figure 3: the last step has -0.35 to 5.11 times the growth of the first)
-          (docs/explanation/measured.md).
 Privacy:  `noisy`: order_share of epsilon on `noisy_cells`, the rest on `noisy_sums` of the groups, one draw a group.
           Order and groups are found on noisy cells alone, which is free. `exponential`: order_share on `choose`, an
           equal share a selection (a score moves no further than the counts do; the last cell needs no selection);

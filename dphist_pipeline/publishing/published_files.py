@@ -198,11 +198,6 @@ class PublishedFolder:
         return self.path / TABLES_OF_FAMILY / name
 
     @property
-    def card(self) -> Path:
-        """The card; publications of older versions have none."""
-        return self.path / CARD
-
-    @property
     def quality(self) -> Path:
         """The quality table; it is there if the spec asked for it."""
         return self.path / QUALITY

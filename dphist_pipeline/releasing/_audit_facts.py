@@ -153,7 +153,7 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
     signed = query is not None and any(each.query == query.sha256 for each in ledger.decisions(spec.account))
     by_lines = any(decision.reading is not None and decision.reading.lines for decision in decisions)
     checks = sorted(decision.name for decision in decisions if decision.kind == "check")
-    version = next((decision.name for decision in decisions if decision.kind == "version"), "")
+    version = ", ".join(decision.name for decision in decisions if decision.kind == "version")
     return {
         **({"engine": engine} if engine != "duckdb" else {}),
         **({"engine_version": version} if version else {}),

@@ -134,7 +134,7 @@ def request_of(
         held=spec.publish == "manual",
         source=spec.reading,
         engine=engine or spec.engine,
-        version=untested(),
+        versions=untested(),
         checks=spec.required_checks if "checks" in spec.requires else (),
         **_query_of(spec),
     )

@@ -422,10 +422,11 @@ class Run:
             CubeMissing: a measurement has no answer in the journal.
         """
         with self.marking_charges():
-            if (publication := self.replay()) is not None:
-                return publication
-            if self.estimate is None and not self.resume():
-                raise CubeMissing(self.key)
+            if self.estimate is None:
+                if (publication := self.replay()) is not None:
+                    return publication
+                if not self.resume():
+                    raise CubeMissing(self.key)
             estimate, charge = self.estimate, self.charge
             assert estimate is not None and charge is not None
             facts = self._facts_if_approved()

@@ -406,7 +406,8 @@ def _clock(day: str) -> dict[str, Any]:
 
 
 def _version(option: str) -> dict[str, Any]:
-    if not FOR_ALL["version"].fullmatch(option):
+    # Decisions about Polars are read, and made from the next version on: programs of before could not read the ledger.
+    if not FOR_ALL["version"].fullmatch(option) or not option.startswith("duckdb="):
         raise decision_refused(f"--engine {option}", "must be written as duckdb=2.1, by major and minor version")
     return {"version": {"name": option}}
 

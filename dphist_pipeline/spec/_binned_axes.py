@@ -67,6 +67,8 @@ class BinnedAxisSpec(NamedAxis):
     below: Flag = False
     above: Flag = False
     whole: Flag = Field(default=False, description="values are whole numbers: bins are told as 0 to 19")
+    lowest: Edge | None = Field(default=None, description="no value is less: where `below` ends, for means and sums")
+    highest: Edge | None = Field(default=None, description="no value is more: where `above` ends, for means and sums")
     unit: TimeUnit | None = Field(default=None, description="of the bins, over a column of lengths of time")
 
     @model_validator(mode="after")
@@ -76,6 +78,8 @@ class BinnedAxisSpec(NamedAxis):
             mistakes = list(self._broken_ends())
         if self.unit is not None and not mistakes:
             mistakes = list(self._ends_beyond_time(self.unit))
+        if not mistakes:
+            mistakes = list(self._ends_within())
         if mistakes:
             raise MistakesError(mistakes)
         return self
@@ -98,24 +102,44 @@ class BinnedAxisSpec(NamedAxis):
         """The axis with its edges as the doubles nearest to the exact ones."""
         edges = tuple(map(float, self.edges)) if self.edges is not None else self._even_edges()
         grid = (edges, self.closed, self.below, self.above, self.other, self.whole)
-        return BinnedAxis(self.name, self.column, *grid, unit=self.unit)
+        lowest, highest = (None if end is None else float(end) for end in (self.lowest, self.highest))
+        return BinnedAxis(self.name, self.column, *grid, unit=self.unit, lowest=lowest, highest=highest)
 
     def normalised(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions, defaults filled in; `whole` and `unit` where used."""
         numbers = {"start": self.start, "stop": self.stop, "width": self.width}
+        numbers |= {"lowest": self.lowest, "highest": self.highest}
         bins = {key: str(number) for key, number in numbers.items() if number is not None}
         edges = {} if self.edges is None else {"edges": list(map(str, self.edges))}
         # Digests are older than these fields.
         unused = {name for name in ("whole", "unit") if not getattr(self, name)}
-        return {**self.model_dump(exclude={*BINNED_KEYS, *unused, LABEL}), **bins, **edges}
+        return {**self.model_dump(exclude={*BINNED_KEYS, "lowest", "highest", *unused, LABEL}), **bins, **edges}
 
     def _broken_ends(self) -> Iterator[tuple[Location, str]]:
         """The ends that are no whole numbers, though the values are."""
         numbers = {("start",): self.start, ("stop",): self.stop, ("width",): self.width}
+        numbers |= {("lowest",): self.lowest, ("highest",): self.highest}
         ends = numbers | {("edges", place): edge for place, edge in enumerate(self.edges or ())}
         for place, end in ends.items():
             if end is not None and end.denominator != 1:
                 yield place, f"{digits(end)} is not a whole number, as `whole: true` says; leave `whole` out"
+
+    def _ends_within(self) -> Iterator[tuple[Location, str]]:
+        """The ends of open bins that are not there, or that do not lie within them."""
+        if self.edges is not None:
+            first, last = self.edges[0], self.edges[-1]
+        else:
+            first, last, _ = self._spacing()
+        # A bin of whole numbers may hold one number, its own edge where that belongs to it.
+        for name, end, is_open, room, ends_in in (
+            ("lowest", self.lowest, "below", first - (self.lowest or 0), self.closed == "right"),
+            ("highest", self.highest, "above", (self.highest or 0) - last, self.closed == "left"),
+        ):
+            if end is not None and not getattr(self, is_open):
+                yield (name,), f"ends the bin of `{is_open}: true`, which this axis does not have; leave it out"
+            elif end is not None and (room < 0 or (room == 0 and not (self.whole and ends_in))):
+                edge = digits(first if name == "lowest" else last)
+                yield (name,), f"{digits(end)} must lie {is_open} {edge}, the edge of the open bin"
 
     def _ends_beyond_time(self, unit: TimeUnit) -> Iterator[tuple[Location, str]]:
         """The ends that no column of lengths of time holds."""

@@ -146,7 +146,7 @@ def _axis() -> Schema:
             "stop": _optional(_EDGE),
         },
         "binned": {
-            **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
+            **dict.fromkeys(("start", "stop", "width", "lowest", "highest"), _optional(_EDGE)),
             "edges": _optional(_listed(_EDGE, 2)),
         },
         "calendar": dict.fromkeys(("start", "stop"), _text(_DAY)),

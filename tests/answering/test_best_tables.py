@@ -388,6 +388,10 @@ def test_the_view_of_a_family_lists_its_tables(tmp_path: Path) -> None:
             assert {row["axes"][0] for row in rows} <= {axis for row in rows for axis in row["axes"]}
             told = "SELECT DISTINCT family FROM r.dph_releases"
             assert connection.sql(told).fetchall() == [("family",)]
+            # Tables of a family are charged together, so their steps stand once.
+            charged = connection.sql("SELECT release, period, number FROM r.dph_charges").fetchall()
+            assert {(release, period) for release, period, _ in charged} == {("family", one) for one in WEEKS[:number]}
+            assert len(charged) == len(set(charged)) > 0
 
 
 def test_a_release_keeps_its_name_where_it_became_a_family(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,19 @@ def test_it_holds_a_release_only_as_that_is_published_now(tmp_path: Path) -> Non
     for garbage in (b"", b"garbage" * 1000, catalogue.read_bytes()[:5000]):
         catalogue.write_bytes(garbage)
         assert not Catalogue(tmp_path).is_up_to_date(folder)
+
+
+def test_the_charges_of_a_publication_add_up_to_its_epsilon(tmp_path: Path) -> None:
+    for period in ("2026-03-02", "2026-03-09"):  # the second one grows
+        publish(tmp_path, period)
+        built(tmp_path)
+    with duckdb.connect(str(tmp_path / "catalog.duckdb"), read_only=True) as connection:
+        steps = connection.execute("SELECT period, step, epsilon, spent FROM dph_charges ORDER BY ALL").fetchall()
+        spent = connection.execute("SELECT period, epsilon FROM dph_releases ORDER BY ALL").fetchall()
+    assert [period for period, *_ in steps] == ["2026-03-02", "2026-03-09"] and {step for _, step, *_ in steps} != {""}
+    sums = {(one, str(sum(Fraction(part) for period, _, part, _ in steps if period == one))) for one, *_ in steps}
+    assert sums == set(spent)
+    assert all(number == float(Fraction(exact)) for _, _, exact, number in steps)
 
 
 def test_who_reads_the_draft_sees_what_is_added_reaches_for_no_file_and_stops_nobody(tmp_path: Path) -> None:

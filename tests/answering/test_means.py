@@ -48,8 +48,8 @@ def test_means_and_sums_are_those_of_the_cells_in_sql_and_python(store: Asked, a
 
 
 REFUSED = {
-    "dph_mean('r.weekly', 'age')": "axis age has an open bin; give the ends within which all values lie, as low := 0",
-    "dph_sum('r.weekly', 'age', low := 0)": "axis age has an open bin",
+    "dph_mean('r.weekly', 'age')": "age has an open bin; say where its values end, for example low := -10, high := 75",
+    "dph_sum('r.weekly', 'age', low := -1)": "age has an open bin; say where its values end, for example high := 75,",
     "dph_mean('r.weekly', 'age', 1, 100)": "axis age: low must lie below 0, the last edge on that side",
     "dph_mean('r.weekly', 'age', 0, 90)": "axis age: low must lie below 0, the last edge on that side",
     "dph_mean('r.weekly', 'age', -1, 64)": "axis age: high must lie above 65, the last edge on that side",
@@ -68,6 +68,19 @@ def test_a_mean_without_ends_or_bins_is_refused(store: Asked, question: str, mes
 def test_python_refuses_open_bins(store: Asked) -> None:
     with pytest.raises(QuestionRefused, match="axis age has an open bin"):
         store.releases["2026-03-02"].mean("age")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_declared_ends_of_open_bins_answer_as_asked_ones_do(tmp_path: Path, whole: bool) -> None:
+    axis = {"column": "size", "start": 1, "stop": 4, "width": 1, "below": True, "above": True, "whole": whole}
+    made = by_hand.estimate([axis], np.array([20.0, 200.0, 100.0, 80.0, 10.0]), off=0)
+    asked = by_hand.publish(tmp_path / "asked", made, [axis])
+    declared = by_hand.publish(tmp_path / "declared", made, [{**axis, "lowest": -2, "highest": 14}])
+    for macro in ("mean", "sum"):
+        told = getattr(declared, macro)("size")
+        assert told == getattr(asked, macro)("size", -2, 14) and told.ci_upper > told.estimate
+    with pytest.raises(QuestionRefused, match="low := -9, high := 14"):
+        asked.mean("size")
 
 
 def test_a_wide_bin_moves_a_mean_by_its_rows_alone(tmp_path: Path) -> None:

@@ -302,13 +302,13 @@ def test_tiles_go_with_their_period(public: Path, monkeypatch: pytest.MonkeyPatc
     assert {file.read_text() for file in files} == {"dphPicker.cells({},\n{});\n"}
 
 
-def test_the_first_page_and_cards_lead_to_the_picker_and_to_their_period(public: Path) -> None:
+def test_the_first_page_and_cards_lead_to_the_picker_and_to_the_files(public: Path) -> None:
     published = publish(public)
     made_anew(public)
     assert 'href="weekly/index.html#pick"' in (public / "index.html").read_text()
     assert 'id="pick"' in page(public) and page(public).count(f'id="period-{WEEKS[0]}"') == 1
     card = (published / "card.html").read_text()
-    assert 'href="../../index.html#pick"' in card and f'href="../../index.html#period-{WEEKS[0]}"' in card
+    assert 'href="../../index.html#pick"' in card and 'href="../../index.html#files"' in card
     PublishedFolder(published).mark_withdrawn(NOTE, public.parent / "scratch")
     made_anew(public)
     assert "#pick" not in (public / "index.html").read_text()

@@ -135,17 +135,17 @@ class Readings:
         found = []
         for plan in seen.plans:
             account = str(attack.spec.get("account"))
-            source, data = plan.source, self._office.resolve() / "data"
+            reading, data = plan.source.reading, self._office.resolve() / "data"
             asked = Reading(
-                source.format,
+                reading.format,
                 plan.privacy_unit.columns,
-                plan.unit_normalise,
-                source.csv_quote,
-                source.csv_delimiter,
-                source.decimal_comma,
-                os.path.relpath(os.path.realpath(source.pattern), data),
+                reading.unit_normalise,
+                reading.csv_quote,
+                reading.csv_delimiter,
+                reading.decimal_comma,
+                os.path.relpath(os.path.realpath(plan.source.pattern), data),
             )
-            if source.hive or asked not in [known.reading for known in ACCOUNTS if known.fields["account"] == account]:
+            if reading.hive or asked not in [known.reading for known in ACCOUNTS if known.fields["account"] == account]:
                 found.append(f"read {asked} for account {account}")
         return found or (self._too_far(attack, seen) if seen.exact else [])
 
@@ -159,7 +159,8 @@ class Readings:
             path.replace(str(self._office), str(self._neighbour)) for path in (plan.source.pattern, *plan.source.needed)
         )
         assert pattern != plan.source.pattern
-        read = replace(plan, source=replace(plan.source, pattern=pattern, needed=tuple(needed), folder=None))
+        reading = replace(plan.source.reading, folder=None)
+        read = replace(plan, source=replace(plan.source, pattern=pattern, needed=tuple(needed), reading=reading))
         with tempfile.TemporaryDirectory(dir=self._neighbour) as scratch, watched(there), one_engine():
             moves = np.abs(cube.read_and_count(read, Path(scratch)) - exact)
         # Every table of a family that is measured moves by that much.

@@ -283,24 +283,6 @@ CHANGES: Sequence[Callable[[Choice, Attack], None]] = [
     _set("hive", True, False),
     _set("source_table", "main.admissions", "ledger_entry"),
     _set("trusted_sql", True),
-    _set(
-        "derive",
-        *(
-            [{"column": name, "first_letters": 1, "of": "ward"}]
-            for name in ("patient", "Patient", "age", "rowid", "=x")
-        ),
-        *(
-            [{"column": "made", "part": "hour", "of": of}]
-            for of in ("{{ env.CANARY }}", 'a"b', "made", "{0}", "secret")
-        ),
-        [{"column": "made", "first_of": [{"column": "day", "format": "%Y'); --"}]}],
-        [{"column": "made", "years_between": ["age", "day"]}] * 60,
-    ),
-    _set(
-        "keep",
-        *([{"column": "ward", "is": [text]}] for text in ("{{ env.CANARY }}", "guessed", "' OR 1=1 --", "x" * 201)),
-        *([{"column": "visit", "from": end}] for end in ("1e14", "-1/3", "9999-12-31", "0001-01-01", ".nan", True)),
-    ),
     _set("title", *TEXTS, "A plain title", ""),
     _set("owners", ["{{ env.CANARY }}"], ["a.b@c.example", "team:{{ env.CANARY }}"], ["team:statistics"], ["<b>@x.y"]),
     _set("epsilon", 1e-9, 51, "1/7", "0.5", -1, 0, "1e9", 1e-6, ".nan", "{{ env.CANARY }}", True, 3.0000000001),

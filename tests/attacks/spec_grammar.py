@@ -6,19 +6,21 @@ many specs get as far as a release. Nothing here holds a canary: what is found o
 
 from __future__ import annotations
 
+import random
+
 from attacked_accounts import CLINIC, HEALTH, MONTHLY, PAIRS, ROWS
 from spec_changes import CHANGES, LISTS
 from spec_parts import PERIOD, Attack, Choice, any_axis, plain_fields, with_declared, with_period, with_query
 
 HOW_OFTEN = {
     "query": 0.3,
-    "declared": 0.25,
     "period": 0.25,
     "quality": 0.15,
     "tables": 0.12,
     "workload": 0.04,
     "loop": 0.05,
 }
+DECLARED_SEED, DECLARED_SHARE = 3000, 0.25
 
 
 def attack(choice: Choice, number: int) -> Attack:
@@ -34,8 +36,6 @@ def attack(choice: Choice, number: int) -> Attack:
         with_query(choice, made, judged=choice.random() < 0.5)
     if "period" in wanted and allowed is not MONTHLY:
         with_period(choice, made)
-    if "declared" in wanted:
-        with_declared(choice, made)
     for name, change in {"tables": _with_tables, "workload": _with_workload, "quality": _with_quality}.items():
         if name in wanted:
             change(choice, made)
@@ -44,6 +44,10 @@ def attack(choice: Choice, number: int) -> Attack:
     if "loop" in wanted:
         made.variable = ("release", *choice.sample(sorted(made.spec.keys() - {"release"}), 2))
         made.others = choice.choice([0, 0, 1])
+    # Drawn apart: the specs by which planted leaks are found stay what they are.
+    apart = random.Random(DECLARED_SEED + number)
+    if apart.random() < DECLARED_SHARE:
+        with_declared(apart, made)
     return made
 
 

@@ -157,7 +157,7 @@ def with_declared(choice: Choice, made: Attack) -> None:
     unit = made.units[0]
     taken = choice.random() < 0.25
     name = choice.choice([unit.lower(), unit.upper(), "age", "ward", "visit", "rowid"]) if taken else "made"
-    inputs = ["age", "ward", "day", "visit", unit, "made", "secret"]
+    inputs = ["age", "ward", "day", "visit", unit, "made", "secret", "{{ env.CANARY }}", 'a"b', "{0}"]
     forms: list[dict[str, Any]] = [
         {"years_between": choice.sample(inputs, 2)},
         {"days_between": ["day", choice.choice(inputs)]},

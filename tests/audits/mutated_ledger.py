@@ -703,6 +703,17 @@ LEDGER = (
         ),
     ),
     Part(
+        "dphist_pipeline/publishing/derived_files.py",
+        ("publishing/test_notices.py::test_no_text_of_another_file_is_published_by_a_notice",),
+        (
+            Mutation(
+                "open_below(public, page.relative_to(public).as_posix())",
+                'page.open("rb")',
+                "a notice publishes the text of a file that a link names",
+            ),
+        ),
+    ),
+    Part(
         "dphist_pipeline/publishing/release_files.py",
         (
             "golden/test_published_schema.py",

@@ -155,19 +155,25 @@ ROOM = (
         "dphist_pipeline/confidential/_bounding.py",
         ("unit/test_bounding.py",),
         (
-            Mutation("< max_rows]", "<= max_rows]", "one row of a unit too many"),
-            Mutation('{"most": max_rows}', '{"most": max_rows + 1}', "and again"),
-            Mutation("staged ANTI JOIN above USING (unit)", "staged", "rows counted twice"),
+            Mutation('("len") > max_rows', '("len") > max_rows + 1', "units of R + 1 rows keep all"),
+            Mutation(".head(max_rows)", ".head(max_rows + 1)", "one row of a unit too many"),
+            Mutation('-pairs["copies"]', '0 * pairs["copies"]', "rows counted twice"),
+            Mutation("sha256(key + unit.encode())", "sha256(unit.encode())", "everybody knows which rows are kept"),
             Mutation(
-                "hashlib.sha256(key + unit.encode())",
-                "hashlib.sha256(unit.encode())",
-                "everybody knows which rows are kept",
+                'if (rows["unit"] == units.gather(rows["number"])).all():',
+                "if True:",
+                "two units whose names have one hash are bounded together",
             ),
-            Mutation("goes_on = units[0] == unit", "goes_on = False", "a unit is bounded in every batch"),
-            Mutation("] += seen", "] += 0", "the order of the engine decides which rows are kept"),
+            Mutation("UInt64) * PAIR +", "UInt64) +", "rows of other units are copies"),
+            Mutation("else pl.concat([kept, block])", "else block", "a unit is bounded in every block"),
             Mutation(
-                "copies = np.arange(ranks.size) - np.repeat(starts,", "copies = 0 * np.repeat(starts,", "copies tie"
+                '"number", "place", *words, "copy")', '"number")', "the order of the engine decides which rows are kept"
             ),
+            Mutation("copy = np.arange(rows.size)", "copy = 0 * np.arange(rows.size)", "copies tie"),
+            Mutation("np.maximum(begin - before, 0)", "np.maximum(0 - before, 0)", "rows stand in several blocks"),
+            Mutation("% number == remainder", "% number <= remainder", "rows stand in several slices"),
+            Mutation("part_of == part)", "part_of <= part)", "rows stand in several parts"),
+            Mutation(".drop_nulls(words)", "", "rows in no cell count"),
         ),
     ),
     Part(
@@ -205,10 +211,14 @@ ROOM = (
             "attacks/test_exact_files_that_stay.py",
         ),
         (
-            Mutation("least(count(*), $seen)", "least(count(*), $seen + 1)", "what lies beyond T is told"),
+            Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
             Mutation("staged, marks, seen, key", "staged, marks, seen + 1, key", "failures of T + 1 rows"),
             Mutation("plan.domain.cells, seen, key)", "plan.domain.cells, seen + 1, key)", "and cut"),
-            Mutation("least({seen:d}, count(*))", "count(*)", "a unit has any number of misfiled rows"),
+            Mutation(
+                "_rows_by_unit(rows, seen).select(",
+                'rows.group_by("unit").agg(rows=pl.len()).select(',
+                "a unit has any number of misfiled rows",
+            ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
             Mutation(
@@ -220,11 +230,17 @@ ROOM = (
     ),
     Part(
         "dphist_pipeline/confidential/cube.py",
-        ("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
+        (
+            *("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
+            "unit/test_bounding.py",
+        ),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
+            Mutation("_nothing_spilled(), _silence()", "_silence()", "rows are written to /var/tmp"),
+            Mutation("    os.dup2(nowhere, 2)\n", "", "Polars prints what it panics about"),
+            Mutation("os.dup2(before, 2)", "pass", "a process says nothing more after it has counted"),
             Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
         ),
     ),

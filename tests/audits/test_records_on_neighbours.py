@@ -224,8 +224,8 @@ def rows_beyond(staged: Path, words: Any, max_rows: int, key: bytes, whole: Any 
     return whole(staged, words, 10**6, key)
 
 
-def by_their_rows(plan: Any, staged: Path, seen: int, whole: Any = row_tables._units_by_rows) -> np.ndarray:
-    found: np.ndarray = whole(plan, staged, 10**6)
+def by_their_rows(plan: Any, staged: Path, seen: int, key: bytes, whole: Any = row_tables._units_by_rows) -> np.ndarray:
+    found: np.ndarray = whole(plan, staged, 10**6, key)
     return np.array([*found[: seen - 1], (np.arange(seen, 10**6 + 1) * found[seen - 1 :]).sum()])
 
 

@@ -122,4 +122,5 @@ def test_every_mechanism_and_every_listed_value_of_its_settings_is_audited() -> 
     assert taken["noise_first.penalty"] == {"paper", "bic", "auto"}
     assert taken["dphr.order"] == {"noisy", "exponential"}
     assert taken["structure_first.count_ceiling"] == {"None", "number"}
-    assert taken["dpcube.threshold"] == {"auto", "greedy", "pruned", "number", "PaperVariance(paper=3.0)"}
+    by_variance = {"PaperVariance(paper=3.0)", "NoiseMultiple(noise=3.0)"}
+    assert taken["dpcube.threshold"] == {"auto", "greedy", "pruned", "number"} | by_variance

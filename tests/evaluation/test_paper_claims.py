@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,6 +12,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
+from dphist_pipeline import mechanisms
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -81,11 +84,19 @@ def test_a_card_names_every_part_of_a_figure_in_which_a_claim_fails(study, monke
     )
 
 
+def test_cards_repeat_what_the_list_says_of_claims(study):
+    for mechanism, said in study["listed"].cards().items():
+        card = re.sub(r"\s+", " ", mechanisms.card(mechanism))
+        assert f"Claims: {said}" in card
+    assert "Claims:" not in mechanisms.card("geometric")
+
+
 def test_who_is_interrupted_while_writing_leaves_the_old_list_whole(study, tmp_path, monkeypatch):
     listed = study["listed"]
     every, old = listed.items(), tmp_path / "listed.json"
     old.write_bytes(listed.LIST.read_bytes())
     monkeypatch.setattr(listed, "LIST", old)
+    monkeypatch.setattr(listed, "CARDS", tmp_path / "claims.json")
 
     def interrupted(path, text, **options):
         with path.open("w", encoding="utf-8") as file:
@@ -193,6 +204,7 @@ def test_a_study_without_its_data_is_refused_and_writes_nothing(study, options, 
     written.write_bytes(kept.KEPT.read_bytes())
     monkeypatch.setattr(kept, "KEPT", written)
     monkeypatch.setattr(study["listed"], "LIST", tmp_path / "listed.json")
+    monkeypatch.setattr(study["listed"], "CARDS", tmp_path / "claims.json")
     monkeypatch.setattr(study["public_data"], "DATA", tmp_path)
     monkeypatch.setattr(study["reproduce"], "PROJECT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["reproduce.py", *options])

@@ -11,7 +11,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
-from dphist_pipeline.mechanisms.dpcube import DPCube, PaperVariance
+from dphist_pipeline.mechanisms.dpcube import DPCube, NoiseMultiple, PaperVariance
 from dphist_pipeline.solvers.boxes.joined_boxes import Noise, joined_means, twofold_boxes
 from dphist_pipeline.solvers.boxes.kd_boxes import kd_boxes
 
@@ -94,6 +94,23 @@ def test_the_papers_threshold_stops_in_noise_where_it_is_below_the_noise():
     assert noisy.sums.values.size > 4 > plain.sums.values.size  # the noise of a cell has variance 8
 
 
+@pytest.mark.parametrize("written", [{"noise": 0.7}, {"noise": "0.7"}, "{noise: 0.7}"])
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "3"])
+def test_a_threshold_by_the_noise_is_the_papers_one_at_every_epsilon(written, epsilon):
+    built = mechanisms.build("dpcube", {"threshold": written})
+    assert built == DPCube(threshold=NoiseMultiple(0.7))
+    assert mechanisms.settings_of(built)["threshold"] == {"noise": 0.7}
+    doors = PrivateCounts(Domain.from_shape(COUNTS.shape), 1, lambda: COUNTS.ravel())
+    estimate = built.release(doors, Budget(Fraction(epsilon)))
+    cells, noise = estimate.unbiased.values, estimate.unbiased.variance
+    assert np.array_equal(estimate.groups, kd_boxes(cells, 0.0, 1.0, 0.7 * noise, 40))
+
+
+def test_noise_alone_is_cut_up_below_its_own_variance_and_not_above():
+    many, few = (released(np.zeros((16, 16)), threshold={"noise": part}).sums.values.size for part in (0.5, 1.5))
+    assert many > 16 > few
+
+
 def test_the_card_gives_the_conversion_from_the_papers_threshold():
     (told,) = [one for one in mechanisms.settings("dpcube") if one.name == "threshold"]
     assert "{paper: X} is X - v" in told.meaning and "1 / (2·sinh²(e/2))" in told.meaning
@@ -101,7 +118,11 @@ def test_the_card_gives_the_conversion_from_the_papers_threshold():
     assert np.isclose(released(COUNTS).unbiased.variance, 1 / (2 * np.sinh(e / 2) ** 2))
 
 
-@pytest.mark.parametrize("threshold", ["otto", -1, {"paper": -1}, {"papers": 1}, {"paper": 1, "by": 2}, {}, None])
+@pytest.mark.parametrize(
+    "threshold", ["otto", -1, {"paper": -1}, {"papers": 1}, {"paper": 1, "noise": 2}, {"noise": -1}, {}, None]
+)
 def test_a_threshold_of_no_kind_is_refused_with_the_kinds(threshold):
-    with pytest.raises(mechanisms.BadSetting, match=r"'threshold': should be `auto`.* \{paper: NUMBER\}$"):
+    with pytest.raises(
+        mechanisms.BadSetting, match=r"'threshold': should be `auto`.* \{noise: NUMBER\} or \{paper: NUMBER\}$"
+    ):
         mechanisms.build("dpcube", {"threshold": threshold})

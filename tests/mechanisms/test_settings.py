@@ -62,6 +62,7 @@ LINE = [{"column": "age", "start": 0, "stop": 100, "width": 25}]
 WORSE = [
     ("dphr", {"order": "exponential"}, "`settings: {order_share: 1/3, grouping_share: 1/3}`"),
     ("noise_first", {}, "`settings: {penalty: auto}`"),
+    ("sreb_gca", {}, "`settings: {search: greedy_problem}`"),
 ]
 
 
@@ -75,7 +76,12 @@ def test_check_warns_of_defaults_that_stay_although_other_settings_do_better(
 
 @pytest.mark.parametrize(
     ("mechanism", "settings"),
-    [("dphr", THIRDS), ("dphr", {}), *(("noise_first", {"penalty": price}) for price in ("auto", "bic", "paper"))],
+    [
+        ("dphr", THIRDS),
+        ("dphr", {}),
+        *(("noise_first", {"penalty": price}) for price in ("auto", "bic", "paper")),
+        *(("sreb_gca", {"search": search}) for search in ("greedy", "greedy_problem", "exact")),
+    ],
 )
 def test_check_warns_of_no_other_settings(office: Office, mechanism: str, settings: dict[str, str]) -> None:
     office.opened().write_spec(axes=LINE, mechanism=mechanism, settings=settings)

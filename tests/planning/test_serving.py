@@ -34,6 +34,15 @@ def test_a_guess_of_few_records_names_another_for_two_axes() -> None:
     assert mechanism_for("ranges", 1, 0.29).mechanism == "multiscale"
 
 
+def test_next_to_nothing_in_cells_names_the_other_mechanism_and_when_it_is_nearer() -> None:
+    for axes, known in ((1, None), (1, 0.09), (2, 0.09)):
+        serving = mechanism_for("cells", axes, known)
+        assert (
+            serving.mechanism == "adaptive" and "change gently from cell to cell, `adaptive_boxes`" in serving.because
+        )
+    assert "adaptive_boxes" not in mechanism_for("cells", 1, 0.1).because
+
+
 @pytest.mark.parametrize(("serves", "name"), [("cells", "adaptive"), ("ranges", "multiscale"), ("tables", "tables")])
 def test_a_draft_has_the_mechanism_and_the_rule_beside_it(office: Office, serves: str, name: str) -> None:
     assert office.run("new", "drawn", "--serves", serves).code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import warnings
 from collections.abc import Callable
@@ -186,6 +187,18 @@ def test_a_failure_anywhere_leaks_nothing_and_the_same_command_finishes(
 )
 def test_what_polars_says_is_in_no_exception_either(watched: Watched, monkeypatch: Patch, error: Exception) -> None:
     monkeypatch.setattr(cube, "count_bounded", fails(error))
+    assert watched.leaks(code=1) == []
+
+
+def panics(*given: object) -> None:
+    """As Polars does: what it was about goes to the file of standard error, past Python."""
+    os.write(2, f"thread panicked at {SECRET}\n".encode())
+    raise pl.exceptions.PanicException(SECRET)
+
+
+@pytest.mark.slow
+def test_what_polars_panics_about_is_on_no_standard_error(watched: Watched, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(cube, "count_bounded", panics)
     assert watched.leaks(code=1) == []
 
 

@@ -62,6 +62,7 @@ def test_every_way_to_load_a_release_gives_the_same_assets_and_publishes(
         assert spec.owners == ["team:statistics"]
         assert spec.tags["dp/zone"] == ("public" if public else "confidential")
         assert spec.tags.get("dp/epsilon") == ("0.5" if public else None)
+        assert spec.tags.get("dp/mechanism") == ("geometric" if public else None)
         assert ("withheld" in (spec.description or "")) != public
     chain = {name: [dep.asset_key for dep in spec.deps] for name, spec in found.items()}
     assert chain == {
@@ -74,6 +75,25 @@ def test_every_way_to_load_a_release_gives_the_same_assets_and_publishes(
         run = materialized(loaded, instance)
     assert run.success, said(run)
     assert office.published().is_dir()
+
+
+@pytest.mark.parametrize(
+    ("settings", "tags"),
+    [
+        ({}, {"structure_share": "1-2", "threshold": "auto", "estimation": "uniform", "max_depth": "40"}),
+        (
+            {"threshold": {"noise": 0.7}, "structure_share": "1/4", "max_depth": 5},
+            {"structure_share": "1-4", "threshold": "noise-0.7", "estimation": "uniform", "max_depth": "5"},
+        ),
+    ],
+)
+def test_assets_are_found_by_the_mechanism_and_its_settings(
+    settings: dict[str, object], tags: dict[str, str], office: Office
+) -> None:
+    found = specs(from_attributes({**SPEC, "mechanism": "dpcube", "settings": settings}))
+    for name in ("sanitized", "published"):
+        settled = {label.removeprefix("dp/setting."): value for label, value in found[name].tags.items()}
+        assert {label: settled.get(label) for label in tags} == tags and settled["dp/mechanism"] == "dpcube"
 
 
 def test_a_release_brings_one_job_and_one_stopped_schedule_and_nothing_else(

@@ -115,6 +115,10 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
         },
     ),
     (BINNED, {name: [True] for name in ("below", "above", "whole")} | {"unit": ["days", "hours", None]}),
+    (
+        {**BINNED, "below": True, "above": True},
+        {"lowest": [-1000, -1000.5, "-1e3", None], "highest": [1000, 1000.5, "1e3", None]},
+    ),
     (BINNED, {"edges": [None]}),
     ({"column": "age"}, {"edges": [[0, 0.5, "1e3"], ["0", 0.5], [0.5, 1]]}),
     ({"column": "age", "edges": [0, 1]}, {name: [None] for name in ("start", "stop", "width")}),

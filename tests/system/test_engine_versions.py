@@ -11,6 +11,9 @@ from office import Office
 
 from dphist_pipeline import engine_versions
 from dphist_pipeline.health import _versions as told
+from dphist_pipeline.ledger.decisions import EVERYWHERE
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.releasing.store import Store
 
 pytestmark = pytest.mark.draws_alike
 
@@ -155,12 +158,38 @@ def test_a_bound_above_hides_no_bound_below_from_the_doctor(monkeypatch: pytest.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "version"), [("polars", "2.9.0"), ("pyarrow", "27.1.0")])
-def test_other_versions_of_polars_and_pyarrow_are_told_and_release(
-    office: Office, monkeypatch: pytest.MonkeyPatch, name: str, version: str
-) -> None:
-    install(office, monkeypatch, name, version)
+def test_another_version_of_pyarrow_is_told_and_releases(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(office, monkeypatch, "pyarrow", "27.1.0")
     found = versions(office)
-    assert found["state"] == "warning" and f"{name} {'.'.join(version.split('.')[:2])} is not the" in found["seen"]
+    assert found["state"] == "warning" and "pyarrow 27.1 is not the" in found["seen"]
     assert "constraints.txt" in found["mend"]
     office.released()
+
+
+def test_another_polars_or_none_is_refused_before_anything_is_read(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(office, monkeypatch, "polars", "2.9.0")
+    fault = versions(office)
+    assert fault["state"] == "fault" and "polars 2.9 is not the 2.1" in fault["seen"]
+    assert "constraints.txt" in fault["mend"] and "ledger allow" not in fault["mend"]
+    (office.folder / "data" / "admissions.parquet").write_bytes(b"whoever reads this fails")
+    refused = office.release()
+    assert refused.code == 1 and "Polars of this installation (2.9)" in " ".join(refused.err.split())
+    minor = engine_versions.installed_minor
+    monkeypatch.setattr(engine_versions, "installed_minor", lambda name: "" if name == "polars" else minor(name))
+    refused = office.release()
+    assert refused.code == 1 and "Polars of this installation (missing)" in " ".join(refused.err.split())
+    assert state(office) == (0, "10")
+
+
+@pytest.mark.slow
+def test_a_decision_about_polars_is_read_where_a_later_version_made_it(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(office, monkeypatch, "polars", "2.9.0")
+    store = Store.open(office.store)
+    store.ledger().allow(EVERYWHERE, {"version": {"name": "polars=2.9"}}, Operator.load(), "our own tests passed")
+    office.released()
+    audit = office.store / "public" / "wards" / "period=all" / "revision=1" / "audit.json"
+    assert '"engine_version": "polars=2.9"' in audit.read_text()

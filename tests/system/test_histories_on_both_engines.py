@@ -186,7 +186,7 @@ def step(both: Both, choose: random.Random) -> tuple[str, str]:
             asked = replace(
                 asked, query=choose.choice([None, None, "ab" * 32]), engine=choose.choice(["duckdb", "duckdb", "spark"])
             )
-            asked = replace(asked, version=choose.choice([None, None, "duckdb=2.1"]))
+            asked = replace(asked, versions=choose.choice([(), (), ("duckdb=2.1",)]))
             told = both.do(lambda made: made.charge(asked))
         case "charge by hand":
             numbers = sorted({entry.number for entry in made.entries() if entry.kind == "allowed"})

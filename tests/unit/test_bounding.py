@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import os
 import random
 import secrets
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,9 +25,10 @@ from one_engine import one_engine
 from scipy import stats
 
 from dphist_pipeline.confidential import _bounding as bounding
-from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential import cube
+from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, count_rows, kept_words
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.confidential.reading.source import engine_settings
+from dphist_pipeline.confidential.reading.source import SourceRefused, engine_settings
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -117,18 +121,59 @@ def test_neighbours_differ_by_the_declared_sensitivity_at_most(rows: Rows, chang
         assert np.abs(cube - counted(substituted, max_rows)).sum() <= 2 * max_rows
 
 
+def in_small_pieces(patch: pytest.MonkeyPatch, rows_in_slice: int, rows_in_pass: int) -> None:
+    """Memory holds no more rows than these."""
+    patch.setattr(bounding, "SLICE_BYTES", -(-bounding.memory_limit() // (2 * rows_in_slice)))
+    patch.setattr(bounding, "PASS_BYTES", -(-bounding.memory_limit() // rows_in_pass))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "units", mostly_soaked([range(500), [f"person {number}" for number in range(500)]], [1]), ids=["whole", "text"]
+    "units", mostly_soaked([range(100), [f"person {number}" for number in range(100)]], [1]), ids=["whole", "text"]
 )
-def test_many_batches_keep_the_same_rows_as_one(units: Sequence[Unit], monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("colliding", [False, True])
+def test_slices_passes_parts_and_blocks_keep_the_same_rows(
+    units: Sequence[Unit], colliding: bool, monkeypatch: pytest.MonkeyPatch
+):
     source = random.Random(2)
-    rows = [(source.choice(units), source.randrange(CELLS)) for _ in range(800)]
+    rows = [(source.choice(units), source.randrange(CELLS)) for _ in range(300)]
     rows += [(units[0], source.randrange(2)) for _ in range(200)]
-    whole = [counted(rows, max_rows) for max_rows in (1, 3, 10)]
-    for chunk in (3, 64, 499):
-        monkeypatch.setattr(bounding, "CHUNK_ROWS", chunk)
-        assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == [cube.tolist() for cube in whole]
+    whole = [plainly_counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)]
+    hashes = bounding._hash
+    if colliding:  # few hashes, which units share
+        monkeypatch.setattr(bounding, "_hash", lambda key: hashes(key) % 20)
+    for rows_in_slice, rows_in_pass in ((10**6, 10**6), (50, 10**6), (10**6, 60), (10**6, 7), (100, 30)):
+        in_small_pieces(monkeypatch, rows_in_slice, rows_in_pass)
+        assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == whole
+
+
+@pytest.mark.parametrize("rows_in_pass", [10**6, 20])
+def test_cells_of_any_number_of_words_keep_the_same_rows(rows_in_pass: int, monkeypatch: pytest.MonkeyPatch):
+    """Two words are grouped where one is sorted with its unit; the order of rows comes from all words."""
+    source = random.Random(3)
+    rows = [(source.randrange(9), source.randrange(3), source.randrange(2)) for _ in range(200)]
+    in_small_pieces(monkeypatch, 10**6, rows_in_pass)
+    kept: Counter[tuple[int, ...]] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        staged = Path(folder) / "rows.parquet"
+        pl.DataFrame(rows, {"unit": pl.Int64, "w0": pl.Int64, "w1": pl.Int64}, orient="row").write_parquet(staged)
+        for codes, added in kept_words(staged, ["w0", "w1"], 4, KEY):
+            for code, number in zip(codes.T.tolist(), added.tolist(), strict=True):
+                kept[tuple(code)] += number
+    expected: Counter[tuple[int, ...]] = Counter()
+    for unit in range(9):
+        copies = Counter((first, second) for owner, first, second in rows if owner == unit)
+        singles = [(codes, copy) for codes, number in copies.items() for copy in range(number)]
+        expected.update(code for code, _ in sorted(singles, key=lambda row: place_of(unit, *row))[:4])
+    assert +kept == expected and min(kept.values()) >= 0
+
+
+def place_of(unit: Unit, codes: tuple[int, int], copy: int) -> int:
+    """Where a row of two words stands in its unit's order."""
+    word = int.from_bytes(hashlib.sha256(KEY + str(unit).encode()).digest()[:8], "big") >> 4
+    for code in codes:
+        word = mixed((word + code * 0x9E3779B97F4A7C15) % 2**64)
+    return mixed((word + copy * 0xD1B54A32D192ED03) % 2**64)
 
 
 @pytest.mark.slow
@@ -229,14 +274,48 @@ def test_an_operators_memory_limit_changes_nothing_but_memory(monkeypatch: pytes
     assert counted(rows, 2).tolist() == whole.tolist()
 
 
+def test_a_panic_of_polars_is_refused_by_its_type_and_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    attributes = {
+        **{"release": "panic", "source": "records.parquet", "privacy_unit": "person", "max_rows_per_unit": 3},
+        **{"neighbours": "add_remove", "epsilon": 1, "account": "tests", "mechanism": "geometric"},
+        "axes": [{"column": "value", "start": 0, "stop": CELLS, "width": 1}],
+    }
+    spec = ReleaseSpec.from_attributes(attributes, tmp_path)
+    monkeypatch.setattr(cube, "_counted", lambda *given: pl.int_range(0, 2**62, eager=True))
+    with pytest.raises(SourceRefused, match="could not be counted") as refused:
+        cube.write_cube(plan_of(spec, spec.period_named("all")), tmp_path / "rows.parquet", tmp_path)
+    assert refused.value.__context__ is None and "capacity" not in str(refused.value)
+    os.write(2, b"and after it")
+    assert capfd.readouterr().err == "and after it"
+
+
+SPILLING = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+import polars as pl
+from dphist_pipeline.confidential import cube
+from dphist_pipeline.confidential.reading.source import SourceRefused
+spilled = Path(sys.argv[1])
+def work(*given):
+    pl.LazyFrame({"unit": range(300_000)}).group_by(pl.col("unit") * 7 % 1000).agg(pl.len()).collect(engine="streaming")
+    raise MemoryError
+cube._counted = work
+try: cube.write_cube(SimpleNamespace(source=SimpleNamespace(written="records")), spilled, spilled)
+except SourceRefused: assert not spilled.exists()
+try: work()
+except MemoryError: assert spilled.exists()
+"""
+
+
 @pytest.mark.slow
-def test_rows_of_one_unit_that_lie_in_several_batches_are_ordered_as_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bounding, "CHUNK_ROWS", 512)
-    rows = [("a" * 60, code % 2) for code in range(3_750)] + [("b", 5)] * 3
-    cube = counted(rows, 4)
-    singles = [(code, copy) for code in range(2) for copy in range(1_875)]
-    kept = Counter(code for code, _ in sorted(singles, key=lambda row: place("a" * 60, *row, KEY))[:4])
-    assert cube[5] == 3 and cube[:2].tolist() == [kept[0], kept[1]]
+def test_counting_spills_nothing_outside_the_runs_folder(tmp_path: Path):
+    little = {"POLARS_OOC_MEMORY_BUDGET_MB": "1", "POLARS_OOC_SPILL_MIN_BYTES": "1", "POLARS_OOC_DRIFT_THRESHOLD": "1"}
+    environment = os.environ | little | {"POLARS_OOC_SPILL_DIR": str(tmp_path / "spill")}
+    done = subprocess.run([sys.executable, "-c", SPILLING, tmp_path / "spill"], env=environment, check=False)
+    assert done.returncode == 0
 
 
 @pytest.mark.soak
@@ -263,3 +342,14 @@ def test_a_unit_of_a_hundred_million_rows_keeps_no_more_than_others(tmp_path: Pa
     many = f"SELECT 'much' AS unit, {codes} UNION ALL SELECT 'little', 5"
     duckdb.sql(f"COPY ({many}) TO '{tmp_path}/rows.parquet' (FORMAT parquet)")
     assert count_bounded(tmp_path / "rows.parquet", CELLS, 3, KEY).sum() == 4
+
+
+@pytest.mark.soak
+def test_a_unit_of_a_hundred_million_rows_in_ten_million_cells_keeps_no_more_than_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DPHIST_MEMORY", "1GB")
+    codes = "CAST(i * 7919 % 10000000 AS INTEGER) AS code FROM range(100000000) AS rows(i)"
+    many = f"SELECT 'much' AS unit, {codes} UNION ALL SELECT 'little', 5"
+    duckdb.sql(f"COPY ({many}) TO '{tmp_path}/rows.parquet' (FORMAT parquet)")
+    assert count_bounded(tmp_path / "rows.parquet", 10**7, 3, KEY).sum() == 4

@@ -52,7 +52,7 @@ def test_a_charge_names_the_decision_that_allows_it(ledger: Ledger) -> None:
 def test_a_charge_names_a_version_that_was_allowed_for_all_accounts_too(ledger: Ledger) -> None:
     version = ledger.allow(EVERYWHERE, {"version": {"name": "duckdb=2.1"}}, ANN, "tried on our records")
     assert version is not None
-    charge = ledger.charge(replace(ASKED, version="duckdb=2.1"))
+    charge = ledger.charge(replace(ASKED, versions=("duckdb=2.1",)))
     assert version.number in charge.allowed and len(charge.allowed) == 2
     assert reopened(ledger).charges("weekly", "2026-03-02") == [charge]
 

@@ -232,8 +232,8 @@ def test_what_is_allowed_for_all_accounts_counts_beside_a_source_and_not_alone(l
     charged(ledger, allowed=[3, 12])
     assert Ledger.open(ledger.url, ledger.id).verify() == 14
     with ledger_refuses("not_allowed", match=r"DuckDB 2\.2 .*--engine duckdb=2\.2"):
-        ledger.check(replace(week(16), source=ADMISSIONS, version="duckdb=2.2"))
-    assert ledger.charge(replace(week(16), source=ADMISSIONS, version="duckdb=2.1")).allowed == (3, 12)
+        ledger.check(replace(week(16), source=ADMISSIONS, versions=("duckdb=2.2",)))
+    assert ledger.charge(replace(week(16), source=ADMISSIONS, versions=("duckdb=2.1",))).allowed == (3, 12)
     key = {"release": "weekly", "period": "2026-03-23", "revision": 1}
     forge(ledger, "charged", "health", {**PAID, "allowed": [12]}, **key)
     with ledger_refuses("ledger_altered", match=r"entry 16.*without a decision"):

@@ -172,7 +172,7 @@ def beyond_words(
         yield codes[None], rows
 
 
-def any_number_held(plan: CountingPlan, staged: Path, seen: int) -> np.ndarray:
+def any_number_held(plan: CountingPlan, staged: Path, seen: int, key: bytes) -> np.ndarray:
     rows = pl.read_parquet(staged).filter(pl.col("code").is_not_null())
     held = rows.group_by("unit").agg(rows=pl.len())["rows"].to_numpy()
     return np.array([(held == 1).sum(), (held == 2).sum(), held[held > 2].sum()])

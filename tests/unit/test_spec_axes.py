@@ -53,6 +53,24 @@ def test_a_spec_without_whole_numbers_keeps_its_digest() -> None:
     assert spec(axes=[{**AGE, "whole": True}, WARD]).digest != spec().digest
 
 
+def test_the_ends_of_open_bins_are_declared_beyond_their_edges_and_read_back() -> None:
+    axis = {"column": "x", "start": 1, "stop": 7, "width": 1, "above": True, "whole": True}
+    declared = spec(axes=[{**axis, "highest": 20}])
+    assert declared.domain == spec(axes=[axis]).domain and declared.digest != spec(axes=[axis]).digest
+    read = domain_of([one.normalised() for one in declared.axes]).axes[0]
+    assert isinstance(read, BinnedAxis) and (read.lowest, read.highest) == (None, 20)
+    assert spec(axes=[{**axis, "highest": 7}]).domain.axes[0].highest == 7  # a bin of one whole number
+    for wrong, place, said in (
+        ({"highest": 6}, "highest", "6 must lie above 7, the edge of the open bin"),
+        ({"highest": 7, "closed": "right"}, "highest", "7 must lie above 7"),
+        ({"highest": "20.5"}, "highest", "20.5 is not a whole number"),
+        ({"highest": 7, "whole": False}, "highest", "7 must lie above 7"),
+        ({"lowest": 0}, "lowest", "ends the bin of `below: true`, which this axis does not have"),
+        ({"lowest": 1, "below": True}, "lowest", "1 must lie below 1, the edge of the open bin"),
+    ):
+        assert said in problem({**axis, **wrong})[place]
+
+
 def test_a_width_that_does_not_divide_is_refused_with_a_stop_that_fits() -> None:
     assert "`stop: 105`" in problem({"start": 0, "stop": 101, "width": 5})["width"]
     assert "`stop: 1.2`" in problem({"start": 0, "stop": 1, "width": 0.3})["width"]

@@ -33,7 +33,7 @@ from dphist_pipeline.confidential._bounding import (
     LAST_SHIFT,
     MIX,
     row_order,
-    unit_word,
+    unit_words,
 )
 from dphist_pipeline.confidential.engines._spark_columns import Columns, columns_of
 from dphist_pipeline.confidential.plan import CountingPlan
@@ -68,7 +68,7 @@ BLOCK = 1024
 
 
 def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
-    """Has Spark count the kept rows of every cell into `cube.npy`, as `cube.write_cube` does by DuckDB.
+    """Has Spark count the kept rows of every cell into `cube.npy`, as `cube.write_cube` does here.
 
     Args:
         plan: over Parquet files, which Spark must find at the same place.
@@ -174,8 +174,9 @@ def _traits(session: Any) -> tuple[bool, bool]:
     _view(session, "secret", {"key": pa.array([key], pa.binary())})
     _view(session, "asked", {"unit": units, "code": codes[0], "copy": copies})
     placed = session.sql(f"SELECT copy, place FROM ({_placed('SELECT * FROM asked', ['code'])})").toArrow().to_pydict()
-    words = np.array([unit_word(unit, key) for unit in units], dtype=np.uint64)
-    expected = zip(copies.tolist(), row_order(words, codes, copies).view(np.int64).tolist(), strict=True)
+    expected = zip(
+        copies.tolist(), row_order(unit_words(units, key), codes, copies).view(np.int64).tolist(), strict=True
+    )
     version = session.sql("SELECT version() AS found").toArrow()["found"][0].as_py()
     as_it_stands = SPARK.fullmatch(version) is not None and not session.conf.get("spark.plugins", "")
     return dict(zip(placed["copy"], placed["place"], strict=True)) == dict(expected), as_it_stands
@@ -273,7 +274,7 @@ def _kept(cells: str, words: Sequence[str], most: int) -> str:
 def _placed(rows: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
     """SQL of rows with their `place`, which is `bounding.row_order` with the 64 bits taken as a signed number."""
     kept = ", ".join(["unit", *words, *more, "copy"])
-    # As `bounding.unit_word`: 60 bits, which no engine takes for a negative number.
+    # As `bounding.unit_words`: 60 bits, which no engine takes for a negative number.
     digest = "sha2(concat(key, CAST(CAST(unit AS STRING) AS BINARY)), 256)"
     rows = (
         f"SELECT {kept}, CAST(conv(substr({digest}, 1, 15), 16, 10) AS BIGINT) AS place FROM ({rows}) CROSS JOIN secret"

@@ -40,7 +40,20 @@ NO_MEMORY: tuple[type[Exception], ...] = (duckdb.OutOfMemoryException, MemoryErr
 MEANS: ContextVar[dict[str, Any]] = ContextVar("means", default=ALL_MEANS[0])
 ERRORS: tuple[type[BaseException], ...] = (duckdb.Error, RuntimeError, MemoryError, OSError, UnicodeError)
 UNIT_UNNAMED = "is a CSV file that names no unit, so its first line stays unread"
+MEGABYTE = 10**6  # as DuckDB counts
 Result = TypeVar("Result")
+
+
+def memory_limit() -> int:
+    """The bytes of memory that an engine may use, by `DPHIST_MEMORY` in the environment.
+
+    Raises:
+        Halted: that is no size.
+    """
+    memory = os.environ.get("DPHIST_MEMORY") or "3GB"
+    if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
+        raise Halted(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB", code="dphist_error")
+    return int(memory[:-2]) * MEGABYTE * (1000 if memory.endswith("GB") else 1)
 
 
 def engine_settings(folder: PurePath) -> dict[str, Any]:
@@ -49,15 +62,12 @@ def engine_settings(folder: PurePath) -> dict[str, Any]:
     Raises:
         Halted: `DPHIST_MEMORY` in the environment is no size.
     """
-    memory = os.environ.get("DPHIST_MEMORY") or "3GB"
-    if not re.fullmatch(r"[1-9]\d{0,5}[MG]B", memory):
-        raise Halted(f"DPHIST_MEMORY is {memory!r}; write a whole number of MB or GB, as in 2GB", code="dphist_error")
     return {
         **NOTHING_INSTALLED,
         # Else a file's statistics, and so other people's rows, decide how an expression treats a row.
         "disabled_optimizers": "statistics_propagation",
         "preserve_insertion_order": False,
-        "memory_limit": memory,
+        "memory_limit": f"{memory_limit() // MEGABYTE}MB",
         "max_temp_directory_size": "40GB",
         "temp_directory": str(folder / "spill"),
         **MEANS.get(),
@@ -228,7 +238,7 @@ def withheld(
 
 
 def _errors_of_polars() -> tuple[type[BaseException], ...]:
-    polars = sys.modules.get("polars")  # loaded only where there are units above the bound
+    polars = sys.modules.get("polars")  # loaded before rows are counted; reading may do without it
     return () if polars is None else (polars.exceptions.PolarsError, polars.exceptions.PanicException)
 
 

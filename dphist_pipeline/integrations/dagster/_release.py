@@ -9,6 +9,7 @@ cube is gone by then. Confidential assets give Dagster nothing that depends on r
 engine's message. Running a partition again replays what was published. The ledger, not Dagster, says what was spent.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -144,7 +145,7 @@ def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, st
 def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) -> Parts:
     group, condition = base.Group(spec.release, spec, change, partitions_of(spec)), condition_of(spec)
     private = {"dp/zone": "confidential"}
-    public = {"dp/zone": "public", "dp/epsilon": base.rounded_epsilon(spec.epsilon)}
+    public = {"dp/zone": "public", "dp/epsilon": base.rounded_epsilon(spec.epsilon), **_mechanism_tags(spec)}
     sanitized = (
         f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
         "Drawn once and kept in the journal."
@@ -163,6 +164,23 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
         published=_published_asset(spec, group, public),
         tables=table_assets(spec, group, public),
     )
+
+
+def _mechanism_tags(spec: ReleaseSpec) -> dict[str, str]:
+    """The mechanism and its settings as tags to filter by, such as `dp/setting.structure_share: 1-2`.
+
+    The value of a tag holds letters, digits, `_`, `.` and `-`; anything else in a setting becomes `-`.
+    """
+    written = {"dp/mechanism": spec.mechanism}
+    for name, value in spec.registry.settings_of(spec.built_mechanism).items():
+        if value is not None:
+            text = (
+                " ".join(f"{rule} {number}" for rule, number in value.items())
+                if isinstance(value, dict)
+                else str(value)
+            )
+            written[f"dp/setting.{name}"] = text
+    return {name: re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:63] for name, text in written.items()}
 
 
 def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: bool) -> dg.AssetsDefinition:

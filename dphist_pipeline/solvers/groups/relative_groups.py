@@ -21,7 +21,8 @@ def relative_groups(sorted_values: Reals, scale: float) -> Numbers:
     the next group elsewhere. (The paper divides both sides by |C| + 1.)
 
     The mean never falls as a group grows, so the values below it are a growing prefix: O(n) steps in all. Sums are
-    taken around the first value of the group, so nothing cancels.
+    taken around the first value of the group, so nothing cancels. Where both sides are equal, rounding decides, since
+    the groups of earlier releases must stay.
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.
@@ -42,7 +43,7 @@ def relative_groups_of_gp(sorted_values: Reals, scale: float) -> Numbers:
         min over e of (mean(H_j … H_e) - H_j + scale / (e - j + 1)) / H_j*.
     As printed, e is at least j + 1: a group of H_j alone is not among them, but for the last value.
 
-    The e that is least never falls as j grows: O(n) steps in all.
+    The e that is least never falls as j grows: O(n) steps in all. Where both sides are equal, rounding decides.
 
     Args:
         sorted_values: rising, shape (n,), n >= 1.

@@ -143,11 +143,27 @@ first_problems AS (
     FROM chosen, given
     WHERE NOT EXISTS (FROM bins WHERE bins.grid = chosen.grid AND bins.axis = given.axis AND bins.binned)
     UNION ALL
-    SELECT 'axis ' || k.axis || ' has an open bin; give the ends within which all values lie, as '
-        || CASE WHEN k.calendar THEN 'low := ''2026-01-01'', high := ''2027-01-01''' ELSE 'low := 0, high := 120' END
-        || ', or a box without open bins'
-    FROM closed AS k
-    WHERE NOT coalesce(isfinite(k.low_end) AND isfinite(k.high_end), false)
+    SELECT 'axis ' || k.axis || ' has an open bin; say where its values end, for example '
+        || concat_ws(
+            ', ',
+            'low := ' || CASE
+                WHEN k.calendar THEN printf('''%s''', CAST(DATE '1970-01-01' + CAST(k.first_edge AS INTEGER) - 365 AS VARCHAR))
+                ELSE printf('%g', k.first_edge - 10)
+            END,
+            'high := ' || CASE
+                WHEN k.calendar THEN printf('''%s''', CAST(DATE '1970-01-01' + CAST(k.last_edge AS INTEGER) + 365 AS VARCHAR))
+                ELSE printf('%g', k.last_edge + 10)
+            END
+        ) || ', or ask a box without open bins'
+    FROM (
+        SELECT
+            c.axis, any_value(c.calendar) AS calendar,
+            max(c.bin_upper) FILTER (NOT coalesce(isfinite(c.low_end), false)) AS first_edge,
+            max(c.bin_lower) FILTER (NOT coalesce(isfinite(c.high_end), false)) AS last_edge
+        FROM closed AS c
+        GROUP BY c.grid, c.axis
+    ) AS k
+    WHERE k.first_edge IS NOT NULL OR k.last_edge IS NOT NULL
     UNION ALL
     SELECT 'axis ' || k.axis || ': ' || CASE
         WHEN w.is_whole AND isfinite(k.bin_upper) THEN printf('low must be at most %g, the last', k.last_value)

@@ -33,7 +33,8 @@ def kept_numbers(source: str, declared: object, compute: Callable[[], Numbers]) 
     folder, stem = Path(cache_from_source(source)).parent, Path(source).stem
     file = folder / f"{stem}.{hashlib.sha256(repr(made_by).encode()).hexdigest()[:32]}.npy"
     with suppress(OSError, ValueError, EOFError):  # it is missing or damaged
-        return np.load(file, allow_pickle=False).astype(np.int64)
+        kept: Numbers = np.load(file, allow_pickle=False).astype(np.int64)
+        return kept
     numbers = compute()
     if sys.dont_write_bytecode or not os.access(folder, os.W_OK):
         return numbers

@@ -16,7 +16,7 @@ JARGON = re.compile(
 def check_refused(ran: Ran, *says: str) -> None:
     """One message, on standard error alone, in our own words."""
     assert ran.code in (1, 2)
-    if ran.out:  # with --json, for a program, too
+    if ran.out.startswith("{"):  # with --json, for a program, too; a query is shown before it is signed
         (told,) = json.loads(ran.out).values()
         assert told["message"].split() == ran.err.removeprefix("error: ").split()
     message = re.sub(r"^(  · [a-z ]+\n)+", "", ran.err)

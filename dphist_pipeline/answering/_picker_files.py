@@ -46,7 +46,7 @@ from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 5  # of all these files
+FORM = 6  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
@@ -56,6 +56,7 @@ _HEAD = 4096  # bytes, in which a file says what it was made from
 _PLACES = Places()
 _SUMMED = ("noise_scale", "noise_variance", "step", "alpha", "beta", "gamma", "delta")
 _THIS = "release = $release AND period = $period AND revision = $revision"
+_ENDS = ("estimate", "ci_lower", "ci_upper")
 _TEXTS = {"no_interval": notes.NO_INTERVAL, "cuts_group": notes.CUTS_GROUP, "smoothed": notes.SMOOTHED}
 _TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days": notes.MISSING_DAYS}
 
@@ -377,7 +378,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
-    may be counted; `cut` what part of the rows that were looked at is not, and whether it may be less.
+    may be counted; `cut` what `_rows_cut` gives, 0 where contributors sent reports.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -391,14 +392,15 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
         "cells": one.cells,
         "below": limit_of(audit),
         "rows_of_each": int(audit.get("max_rows_per_unit") or 1),
-        "cut": None,
+        "cut": 0,
         "levels": levels,
         "lines": lines,
         "sums": sums,
     }
     estimate, unbiased, groups = _numbers(connection, one)
     counted = float(np.nansum(estimate if np.isnan(unbiased).all() else unbiased))
-    facts["cut"] = _share_cut(connection, of, counted, limit_of(audit))
+    if audit.get("model") != "local":
+        facts["cut"] = _rows_cut(connection, of, counted, limit_of(audit))
     body, head = json.dumps(facts, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
     columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
     whole = sum(map(len, columns.values()))
@@ -425,22 +427,24 @@ def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[N
     return [np.ma.filled(np.ma.asarray(one, dtype=np.float64), math.nan) for one in columns.values()]
 
 
-def _share_cut(
+def _rows_cut(
     connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any], counted: float, limit: int | None
-) -> tuple[float, bool] | None:
-    """The share of rows that the cap cut, by the numbers that a card tells; None where it tells none."""
-    query = f"""
-        SELECT estimate, ci_lower, ci_upper FROM {_PLACES.table("dph_quality_rows")}
-        WHERE {_THIS} AND statistic = 'cut' AND axis IS NULL
+) -> list[float] | None:
+    """How many rows of each unit the quality table looks at, and the rows of these that the cap cut with both ends.
+
+    It has the first number alone where the figure is below the limit; None without such a table.
     """
-    for estimate, lower, upper in connection.execute(query, of).fetchall():
-        cut = Cut(None, counted, estimate, lower, upper)
-        most = counted + cut.possible[1]
-        if cut.tells and cut.about >= (limit or 0) and most > 0:
-            return (
-                (cut.share, False) if lower > 0 and cut.share is not None else (min(1.0, cut.possible[1] / most), True)
-            )
-    return None
+    query = f"""
+        SELECT
+            max(position) FILTER (statistic = 'units') AS seen,
+            {", ".join(f"any_value({name}) FILTER (statistic = 'cut' AND axis IS NULL)" for name in _ENDS)}
+        FROM {_PLACES.table("dph_quality_rows")} WHERE {_THIS}
+    """
+    ((seen, estimate, lower, upper),) = connection.execute(query, of).fetchall()
+    if estimate is None:
+        return None
+    cut = Cut(None, counted, estimate, lower, upper)
+    return [seen or 1] if cut.about < (limit or 0) else [seen or 1, cut.about, *cut.possible]
 
 
 def _sums(connection: duckdb.DuckDBPyConnection, of: Mapping[str, Any]) -> list[Any]:

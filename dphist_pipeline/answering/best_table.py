@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.answering._family_choice import FamilyChoice, names_of_table
 from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.published import audit_in_force, family_named, is_family
 from dphist_pipeline.domain import Domain
+from dphist_pipeline.estimates.family_choice import FamilyChoice, names_of_table
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 
@@ -17,7 +17,7 @@ from dphist_pipeline.spec.axes import domain_of
 def best_publication(named: Publication, by: Sequence[str] = (), boxes: Sequence[Box] = ({},)) -> Publication:
     """The table that answers a question: the named one, or another of its family that knows it better.
 
-    The axes and levels that the question names decide, not the values in boxes; see `_family_choice`.
+    The axes and levels that the question names decide, not the values in boxes; see `family_choice`.
     """
     if "family" not in named.audit:
         return named

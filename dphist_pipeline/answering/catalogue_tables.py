@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering._catalogue_places import CELLS, Places
 from dphist_pipeline.answering._catalogue_schemas import BETTER, BOUNDED, TABLES, comments_of
-from dphist_pipeline.answering._family_choice import FamilyChoice
 from dphist_pipeline.answering._macros import MACROS, inner_macros, macro, source
 from dphist_pipeline.answering._views import (
     Column,
@@ -52,6 +51,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_table,
 )
 from dphist_pipeline.answering.quality_tables import PublishedQuality
+from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS

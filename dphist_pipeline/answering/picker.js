@@ -89,12 +89,13 @@ const dphPicker = (() => {
     const value = isEstimate ? answer.estimate : answer.unbiased;
     const below = value - answer.ci_lower, above = answer.ci_upper - value;
     let number = isBelow(value) ? said("below %(limit)s", { limit: answer.below }) : text(value);
-    if (!isEstimate && ends && Math.abs(below - above) <= 1) number += `\u00a0±\u00a0${text(Math.max(below, above))}`;
+    const half = !isEstimate && ends && Math.abs(below - above) <= 1 ? text(Math.max(below, above)) : "";
+    if (half) number += `\u00a0±\u00a0${half}`;
     else if (ends) number += ` (${ends})`;
     const hasInside = ends && below >= 0 && above >= 0;
     const between = { number: text(value), low: text(answer.ci_lower), high: text(answer.ci_upper) };
     const sentence = hasInside ? said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", between) : number;
-    return { number, sentence: kept(sentence), ends, estimate: isHidden ? "" : text(answer.estimate), isEstimate, isHidden };
+    return { number, sentence: kept(sentence), ends, half, isHidden };
   }
 
   // No line breaks before a percent sign.
@@ -360,14 +361,11 @@ const dphPicker = (() => {
     const own = reach && known(row.unbiased) ? around(row.unbiased, grouped ? reach.two : reach.one) : null;
     const group = grouped ? around(grouped.unbiased, row.has_bars ? grouped.reach.two : grouped.reach.one) : null;
     const isGrouped = grouped !== null && (!row.has_bars || grouped.variance < ownVariance);
-    let ends = own || group;
-    if (own && group) {
-      ends = [Math.max(own[0], group[0]), Math.min(own[1], group[1])];
-      if (ends[0] > ends[1]) ends = [Math.min(own[0], group[0]), Math.max(own[1], group[1])];
-    }
+    const both = own && group ? [Math.max(own[0], group[0]), Math.min(own[1], group[1])] : null, isShared = both !== null && both[0] <= both[1];
+    const ends = isShared ? both : isGrouped ? group : own;
     const variance = isGrouped ? grouped.variance : ownVariance, texts = release.notes;
     const answer = {
-      estimate: row.estimate, unbiased: isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
+      estimate: row.estimate, unbiased: isShared ? (ends[0] + ends[1]) / 2 : isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
       noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
       basis: "noise_only", note: null, reliability: null, below: row.below, rows_of_each: row.rows_of_each, cut: cutOf([row]),
     };
@@ -382,12 +380,29 @@ const dphPicker = (() => {
     return answer;
   }
 
-  // The share of rows that the cap cut, of what was looked at, and whether it may be less; of several periods the largest.
+  // The rows of all cells that the cap cut among the first ones of each unit; of several periods the sums, of their ends, too: no
+  // interval of a sum is wider. Null where some period does not tell it, 0 where contributors sent reports.
   function cutOf(rows) {
     const cuts = rows.map((row) => row.cut);
-    if (!cuts.every(known)) return null;
-    const [share] = cuts.reduce((most, one) => (one[0] > most[0] ? one : most));
-    return { share, isMost: rows.length > 1 || cuts[0][1], isOverPeriods: rows.length > 1 };
+    if (!cuts.every(known) || cuts.includes(0)) return cuts.includes(0) ? 0 : null;
+    const sum = (at) => cuts.reduce((all, one) => all + one[at], 0), isBelow = cuts.some((one) => one.length < 4);
+    return { first: Math.max(...cuts.map(([first]) => first)), isBelow, number: sum(1), lower: sum(2), upper: sum(3) };
+  }
+
+  // What the error of an answer covers and what not, as cards say it.
+  function coverOf(table, answer, isPart, half = "") {
+    const of = { counted: capital(table.counted), bound: shown(answer.rows_of_each, 0), unit: table.unit }, { cut } = answer;
+    const noise = half ? [said("± %(half)s is the noise alone.", { half })] : [];
+    if (!table.unit || cut === 0) return noise.join(" ");
+    if (!cut) return [...noise, said("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known.", of)].join(" ");
+    const values = { ...of, first: cut.first, limit: answer.below, number: shown(cut.number, 0), lower: shown(cut.lower, 0), upper: shown(cut.upper, 0) };
+    const capped = said(cut.isBelow
+      ? "%(counted)s beyond %(bound)s of each %(unit)s are not counted: among the first %(first)s of each, their published figure is below %(limit)s."
+      : cut.lower > 0
+        ? "%(counted)s beyond %(bound)s of each %(unit)s are not counted: about %(number)s (%(lower)s to %(upper)s, 95 %%) among the first %(first)s of each."
+        : "%(counted)s beyond %(bound)s of each %(unit)s are not counted: no cut rows detected among the first %(first)s of each; at most %(upper)s (95 %%).", values);
+    const ofAll = isPart ? [said("This is said of all cells, not of these alone.")] : [];
+    return kept([...noise, capped, ...ofAll].join(" ")).replace("± ", "±\u00a0");
   }
 
   const different = (values) => new Set(values.filter(known)).size;
@@ -873,22 +888,22 @@ const dphPicker = (() => {
     if (unit && isOverPeriods) add(said("Periods"), said("%(counted)s, not people: the same %(unit)s may be in several of these periods", { counted, unit }));
     const revised = periods.filter((period) => period[3] > 1).map((period) => said("%(days)s: revision %(number)s", { days: daysOf(period), number: period[3] }));
     if (revised.length) add(said("Revised"), revised.slice(0, FEW).join("; ") + (revised.length > FEW ? said(" and %(number)s more", { number: revised.length - FEW }) : ""));
-    if (answer.cut) {
-      const share = said(answer.cut.isMost ? "up to %(share)s" : "%(share)s", { share: `${shown(100 * answer.cut.share, 1)}\u00a0%` });
-      add(said("Cut by the cap"), said(answer.cut.isOverPeriods ? "%(share)s of the rows that were looked at in a period" : "%(share)s of the rows that were looked at", { share }));
-    }
     add(said("Cells"), said("%(number)s: the parts of the published table that were added up", { number: shown(answer.cells, 0) }));
+  }
+
+  // The word, and half the interval as a part of the number.
+  function reliabilityOf(answer) {
+    const part = (50 * (answer.ci_upper - answer.ci_lower)) / answer.unbiased;
+    const isShown = part > 0 && part < 1000 && !told(answer).isHidden;
+    return said(answer.reliability) + (isShown ? ` (±\u00a0${shown(part, part < 9.95 ? 1 : 0)}\u00a0%)` : "");
   }
 
   function factList(found, numbers, table, periods) {
     const [facts, add] = factsOf(), answer = found.sum;
     if (numbers.ends && numbers.sentence === numbers.number) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
     addSource(add, table, periods, answer, periods.length > 1);
-    if (answer.reliability) add(said("Reliability"), `${said(answer.reliability)}: ${said(release.legend[answer.reliability])}`);
+    if (answer.reliability) add(said("Reliability"), `${reliabilityOf(answer)}: ${said(release.legend[answer.reliability])}`);
     if (answer.note) add(said("Note"), answer.note);
-    if (!numbers.isEstimate && numbers.estimate && numbers.estimate !== numbers.number.split("\u00a0")[0]) {
-      add(said("Smoothed"), said("%(number)s: what the mechanism makes of its noisy numbers. The answer above does not use it.", { number: numbers.estimate }));
-    }
     return facts;
   }
 
@@ -896,7 +911,7 @@ const dphPicker = (() => {
   function answerTable(answers, head, label) {
     const rows = answers.map(([words, answer]) => element("tr", {},
       element("th", { scope: "row" }, words), element("td", { className: "n" }, told(answer).number),
-      element("td", {}, answer.reliability ? said(answer.reliability) : "–")));
+      element("td", {}, answer.reliability ? reliabilityOf(answer) : "–")));
     const heads = [head, said("Sum, 95 %%").replace(" %", "\u00a0%"), said("Reliability")].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
     const around = element("div", { className: "scroll", tabIndex: 0 }, table);
@@ -935,10 +950,16 @@ const dphPicker = (() => {
     if (hidden) return [element("p", { className: "answer", tabIndex: -1 }, said("No change is told beside a figure below %(limit)s.", { limit: hidden.below }))];
     if (!known(change.ci_lower)) return [element("p", { className: "answer", tabIndex: -1 }, signed(change, change.estimate)), element("p", {}, change.note)];
     const [low, high] = change.cautious, isOut = (from, to) => from > 0 || to < 0, sign = (value) => signed(change, value);
+    const size = (value) => shown(Math.abs(value), decimalsOf(change.noise_error));
     const verdict = isOut(low, high)
       ? change.unbiased > 0 ? said("Yes, more: noise and chance do not explain a difference of this size.") : said("Yes, fewer: noise and chance do not explain a difference of this size.")
       : isOut(change.ci_lower, change.ci_upper)
-        ? said("No: chance alone can explain a difference of this size.")
+        ? said(change.unbiased > 0
+          ? "%(number)s more were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), so this is no trend."
+          : "%(number)s fewer were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), so this is no trend.", {
+          ...{ number: size(change.unbiased), low: size(change.unbiased > 0 ? change.ci_lower : change.ci_upper) },
+          ...{ high: size(change.unbiased > 0 ? change.ci_upper : change.ci_lower), least: sign(low), most: sign(high) },
+        })
         : said("No clear difference: noise alone can explain a difference of this size.");
     const number = said("%(number)s, between %(low)s and %(high)s by noise and chance, with 95 %% confidence", {
       number: sign(change.unbiased), low: sign(low), high: sign(high),
@@ -965,12 +986,15 @@ const dphPicker = (() => {
     return value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
   }
 
-  // The answer as one sentence with its source, to copy.
-  function copyButton(answer, words) {
+  // The answer with what its error covers, its revision and its source, to copy.
+  function copyButton(answer, words, cover, periods) {
     const title = document.querySelector("h1").textContent, address = location.protocol.startsWith("http") ? ` ${location.href.split("#")[0]}` : "";
     const button = element("button", { type: "button", className: "copy" }, said("Copy this answer as a sentence"));
     button.onclick = async () => {
-      const text = `${words}: ${answer} (${[page.publisher, title].filter(Boolean).join(", ")})${address}`.replaceAll("\u2009", " ");
+      const revised = (period) => said("%(days)s: revision %(number)s", { days: daysOf(period), number: period[3] });
+      const revision = periods.length === 1 ? said("revision %(number)s", { number: periods[0][3] }) : periods.filter((one) => one[3] > 1).slice(0, FEW).map(revised).join("; ");
+      const source = [page.publisher, title, revision].filter(Boolean).join(", ");
+      const text = [`${words}: ${answer.replace(/\.$/, "")} (${source}).`, cover, page.notice, address.trim()].filter(Boolean).join(" ").replaceAll("\u2009", " ");
       try {
         await navigator.clipboard.writeText(text);
         button.textContent = said("Copied");
@@ -981,7 +1005,7 @@ const dphPicker = (() => {
     return button;
   }
 
-  function result(found, words, kind, table, periods, choices) {
+  function result(found, words, kind, table, periods, choices, isPart) {
     const about = element("p", { className: "asked" }, words);
     if (!found.sum) {
       const why = element("p", { tabIndex: -1 }, said("This page cannot answer that: %(why)s. Ask it in SQL, with catalog.duckdb from the first page:", { why: found.why }));
@@ -993,11 +1017,13 @@ const dphPicker = (() => {
     if (kind !== "sum") {
       const [answer, ...rest] = changeParts(found, table, periods);
       const each = found.choices ? answerTable(found.choices.map((one, at) => [choices[at], one]), said("Choice"), said("Table of both choices")) : periodTable(found.periods);
-      return [answer, about, ...notice, ...rest, each, alone, copyButton(answer.textContent, words), sql];
+      const cover = coverOf(table, found.sum, isPart);
+      return [answer, about, ...notice, element("p", {}, cover), ...rest, each, alone, copyButton(answer.textContent, words, cover, periods), sql];
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
     const answer = element("p", { className: "answer", tabIndex: -1 }, numbers.sentence);
-    return [answer, about, ...notice, factList(found, numbers, table, periods), ...more, alone, copyButton(numbers.sentence, words), sql];
+    const cover = coverOf(table, found.sum, isPart, numbers.half);
+    return [answer, about, ...notice, element("p", {}, cover), factList(found, numbers, table, periods), ...more, alone, copyButton(numbers.sentence, words, cover, periods), sql];
   }
 
   // Leads the reader, and whoever reads aloud, to the answer.
@@ -1063,7 +1089,7 @@ const dphPicker = (() => {
         const choice = isChoices ? said("%(later)s compared with %(earlier)s", { later: choices[0], earlier: choices[1] }) : choices[0];
         const words = inWords(table, choice, when);
         const chosen = kind === "change" ? [first, last] : table.periods.slice(table.periods.indexOf(first), table.periods.indexOf(last) + 1);
-        shownNow = result(await ask(table.name, boxes[0], first[0], last[0], kind === "change", boxes[1]), words, kind, table, chosen, choices);
+        shownNow = result(await ask(table.name, boxes[0], first[0], last[0], kind === "change", boxes[1]), words, kind, table, chosen, choices, sides.some((side) => side.length > 0));
       } catch (error) {
         shownNow = [element("p", { tabIndex: -1 }, error instanceof Refused ? error.message : said("The sum could not be worked out (%(why)s).", { why: error.message }))];
       }

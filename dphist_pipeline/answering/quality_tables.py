@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.noisy import Unbiased
-from dphist_pipeline.estimates.row_quality import Cut, QualityTable
+from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -123,13 +122,8 @@ class PublishedQuality:
         """What a reader should know first, a sentence each; empty without a quality table."""
         return self.table.sentences(self.audit, self.cuts()) if self.rows else []
 
-    def shift_of_shares(self) -> str:
-        """How far the rows cut may move a share of the counts, or that nothing tells; empty without a bound."""
-        if self.audit.get("model") == "local" or self.audit["privacy_unit"] == EVERY_ROW:
-            return ""
+    def cap_in_words(self) -> str:
+        """What the bound leaves out of the counts; see the function of that name. Empty without a bound."""
         table = self.table if self._family is None else PublishedQuality(self._family, self.audit).table
-        cuts = self._cuts(table).get(None, [])
-        points = cuts[0].points if cuts else ""
-        if not points:
-            return f"Shares of these counts are {notes.CAP_UNKNOWN}."
-        return table.shift_of_share(self.audit, points)
+        (cut,) = self._cuts(table).get(None, [None])
+        return cap_in_words(self.audit, table.seen, cut)

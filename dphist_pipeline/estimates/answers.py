@@ -19,8 +19,8 @@ class Answer:
     Attributes:
         estimate: sum of the published estimates, in records; the mechanism may have smoothed them. If the ends of the
             box cut bins, it assumes that their rows are spread evenly.
-        unbiased: the number that the interval belongs to: the sum of the unbiased estimates, in records; nan if the
-            mechanism paid for none.
+        unbiased: the number that the interval belongs to: the sum of the unbiased estimates, in records, or the middle
+            of what the intervals of two measurements share; nan if the mechanism paid for none.
         ci_lower: lower end of the interval, below 0 where the noise reaches there. The interval holds the true
             (bounded) count with a probability of at least 95 %, if the box was chosen without looking at the
             estimates. If the ends of the box cut bins, it runs from the lower end for the bins within the box to the
@@ -30,9 +30,10 @@ class Answer:
         basis: `unbiased` if the interval follows from the exact law of independent noise; `linear` if it follows from
             the variance of linear estimates or of reports, times a calibrated factor; `noise_only` if there is none.
         cells: number of cells in the sum; cut bins count.
-        noise_error: standard deviation of the noise in records, cut bins in full; nan if it is not known.
+        noise_error: standard deviation of the noise in records, cut bins in full, of two measurements that of the
+            better one; nan if it is not known.
         note: why there is no interval, or why the estimate lies outside it; else empty.
-        capped: what the bound on rows cut, and how far that may move a share, a ratio or a mean; that it is unknown, if
+        capped: what the bound on rows cut, and how far that moves a share, a ratio or a rate; that it is unknown, if
             no quality table tells; else empty. Changes speak of it where a quality table tells.
         chance: for changes and ratios, whether the interval covers the chance of counts, too; else empty.
     """

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased, exact_sum
-from dphist_pipeline.estimates.notes import UNSEEN
-from dphist_pipeline.languages.texts import gettext, marked, ngettext, number_text, translated, whole
+from dphist_pipeline.languages.texts import gettext, marked, number_text, translated, whole
 from dphist_pipeline.shown_below import limit_of
 
 PLACES = ("declared", "other", "dropped")
@@ -120,11 +119,6 @@ class Cut:
         return min(1.0, max(0.0, min(self.most, self.cut) / seen)) if seen > 0 else None
 
     @property
-    def tells(self) -> bool:
-        """Whether the interval is no wider than the rows seen, of which it tells how many were cut."""
-        return self.ci_upper - self.ci_lower <= self.counted + self.cut
-
-    @property
     def share_in_words(self) -> str:
         """The share in percent; where the interval reaches 0, how large it may be; empty where noise leaves no rows."""
         if self.ci_lower > 0:
@@ -133,12 +127,6 @@ class Cut:
         most = self.counted + upper
         share = number_text(f"{100 * min(1.0, upper / most):.1f} %") if most > 0 else ""
         return share and gettext("up to %(share)s", share=share)
-
-    @property
-    def points(self) -> str:
-        """How far rows that were cut move a share at most, in points, as text; empty where noise leaves no rows."""
-        most = self.counted + self.possible[1]
-        return number_text(f"{100 * min(1.0, self.possible[1] / most):.1f}") if most > 0 else ""
 
 
 def highest(upper: float, reach: float) -> float:
@@ -155,74 +143,46 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
     return noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines))
 
 
-def rest_in_words(
-    cuts_by_axis: Mapping[str | None, Sequence[Cut]], least: int = 0, labels: Mapping[str, str] | None = None
-) -> str:
-    """A sentence for the positions along axes that do not stand out; empty where all do, or none are told.
+CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
+    marked("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known."),
+    marked(
+        "%(counted)s beyond %(bound)s of each %(unit)s are not counted: among the first %(first)s of each, their "
+        "published figure is below %(limit)s."
+    ),
+    marked(
+        "%(counted)s beyond %(bound)s of each %(unit)s are not counted: no cut rows detected among the first %(first)s "
+        "of each; at most %(upper)s (95 %%)."
+    ),
+    marked(
+        "%(counted)s beyond %(bound)s of each %(unit)s are not counted: about %(number)s (%(lower)s to %(upper)s, "
+        "95 %%) among the first %(first)s of each."
+    ),
+)
+
+
+def cap_in_words(audit: Row, first: int, cut: Cut | None) -> str:
+    """What the bound leaves out of the counts: one sentence for cards, pages, forms and copied answers; empty without.
 
     Args:
-        cuts_by_axis: those of all rows, under None, are not heeded.
-        least: no smaller number is told; see `shown_below`.
-        labels: what readers call the axes, by name.
+        first: how many rows of each unit the quality table looks at.
+        cut: of all rows, by that table; None without one.
     """
-    along = {axis: cuts for axis, cuts in cuts_by_axis.items() if axis is not None}
-    others = {axis: [cut for cut in cuts if not cut.stands_out] for axis, cuts in along.items()}
-    axes = [axis for axis, cuts in others.items() if cuts]
-    if not axes:
+    if audit.get("model") == "local" or audit["privacy_unit"] == "row":
         return ""
-    alone = all(len(others[axis]) == len(cuts_by_axis[axis]) for axis in axes)
-    most = max(least, *(cut.possible[1] for axis in axes for cut in others[axis]))
-    values = {
-        "axes": gettext(" or ").join((labels or {}).get(axis, axis) for axis in axes),
-        "number": number_text(f"{most:,.0f}"),
+    counted, limit = str(audit.get("counted") or gettext("rows")), limit_of(audit) or 0
+    values: dict[str, object] = {
+        "counted": counted[:1].upper() + counted[1:],
+        "bound": whole(int(audit["max_rows_per_unit"])),
+        "unit": audit.get("unit_label") or audit["privacy_unit"],
+        **{"first": first, "limit": limit},
     }
-    if alone:
-        return gettext(
-            "For no single value of %(axes)s can rows that were cut be told from noise: of the rows looked at, the cap "
-            "cut at most %(number)s of each (95 %% for all together).",
-            **values,
-        )
-    return gettext(
-        "But for those listed, for no single value of %(axes)s can rows that were cut be told from noise: of the rows "
-        "looked at, the cap cut at most %(number)s of each (95 %% for all together).",
-        **values,
-    )
-
-
-def _few_cut(first: int, limit: int) -> str:
-    """What is said in place of a number of rows cut that is below the limit of figures."""
-    return gettext(
-        "Among the first %(first)s rows of each (%(unseen)s), the published figure of rows that this cap cut is below "
-        "%(limit)s.",
-        first=first,
-        unseen=translated(UNSEEN),
-        limit=limit,
-    )
-
-
-def _cut_in_words(values: Mapping[str, str]) -> str:
-    if values["share"]:
-        return gettext(
-            "Among the first %(first)s rows of each (%(unseen)s), this cap cut about %(number)s rows (95 %%: %(lower)s "
-            "to %(upper)s), %(share)s of all.",
-            **values,
-        )
-    return gettext(
-        "Among the first %(first)s rows of each (%(unseen)s), this cap cut about %(number)s rows (95 %%: %(lower)s to "
-        "%(upper)s).",
-        **values,
-    )
-
-
-def _most_counted(audit: Row) -> str:
-    """How many rows of each unit are counted, as a sentence."""
-    bound, unit = audit["max_rows_per_unit"], audit.get("unit_label") or audit["privacy_unit"]
-    return ngettext(
-        "At most %(number)s row of each %(unit)s is counted.",
-        "At most %(number)s rows of each %(unit)s are counted.",
-        bound,
-        **{"number": whole(bound), "unit": unit},
-    )
+    if cut is None:
+        return translated(CAP_UNKNOWN) % values
+    ends = zip(("number", "lower", "upper"), (cut.about, *cut.possible), strict=True)
+    values |= {name: number_text(f"{end:,.0f}") for name, end in ends}
+    if cut.about < limit:
+        return translated(CAP_HIDDEN) % values
+    return translated(CAP_DETECTED if cut.stands_out else CAP_NOT_DETECTED) % values
 
 
 def standing_out(
@@ -322,41 +282,8 @@ class QualityTable:
 
     def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[Cut]]) -> list[str]:
         """What a reader should know first, a sentence each."""
-        said, limit = [failed] if (failed := self.failed_nearly_all) else [], limit_of(audit) or 0
-        rest = [one] if (one := rest_in_words(cuts, limit, audit.get("axis_labels"))) else []
-        if None in cuts:
-            (cut,) = cuts[None]
-            capped = _most_counted(audit)
-            about, lower, upper = (number_text(f"{end:,.0f}") for end in (cut.about, *cut.possible))
-            values = {"number": about, "lower": lower, "upper": upper}
-            if cut.about < limit:
-                return [*said, f"{capped} {_few_cut(self.seen, limit)}", *rest]
-            if not cut.tells:
-                little = gettext(
-                    "This cap cut about %(number)s rows (95 %%: %(lower)s to %(upper)s), which says little: the "
-                    "interval of the noise is %(width)s rows wide, wider than all rows.",
-                    **{**values, "width": whole(round(cut.ci_upper - cut.ci_lower))},
-                )
-                return [*said, f"{capped} {little}"]
-            values |= {"first": str(self.seen), "unseen": translated(UNSEEN), "share": cut.share_in_words}
-            said.append(f"{capped} {_cut_in_words(values)}")
-            if points := cut.points:
-                said.append(
-                    gettext(
-                        "Because of the rows cut, the share of any group in these first rows may be off by up to "
-                        "%(points)s percentage points (95 %%).",
-                        points=points,
-                    )
-                )
-        return [*said, *rest]
-
-    def shift_of_share(self, audit: Row, points: str) -> str:
-        """How far the rows cut may move a share, in a sentence; `points` are those of `Cut`, in percentage points."""
-        shift = (
-            f"Among the first {self.seen} rows of each ({UNSEEN}), the rows cut may move a share of all rows by up to "
-            f"{points} points (95 %), however they lie."
-        )
-        return f"{_most_counted(audit).removesuffix('.')}, others are cut. {shift}"
+        capped = [cap_in_words(audit, self.seen, *cuts[None])] if None in cuts else []
+        return [*filter(None, [self.failed_nearly_all]), *capped]
 
     def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
         """The numbers of missing and undeclared values that stand out, as `standing_out` tells them."""

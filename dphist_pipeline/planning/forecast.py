@@ -35,6 +35,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec and what is published: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
+UNEVENNESS = " How unevenly rows lie over the cells decides it; --stand-in with public counts of their kind tells one."
 TINY = 0.01
 LONG_LINE, SEARCHING = 2_000, ("multiscale", "workload")  # cells, and what searches for weights on a line
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
@@ -255,7 +256,8 @@ class Forecast:
         lines = [
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",
             "A sum of cells is a box, or on one axis a range.",
-            f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}.",
+            f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}."
+            + (UNEVENNESS if len(plan.forecaster.counts) > 1 else ""),
         ]
         if not all(expected.by_law for expected in self.found):
             repeat = plan.forecaster.repeat

@@ -25,7 +25,7 @@ from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut, QualityTable
+from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words
 from dphist_pipeline.languages.texts import (
     ENGLISH,
     gettext,
@@ -216,6 +216,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
     if isinstance(unbiased, ReportedCells):
         raise TypeError("these cells were estimated from reports: their card is that of the local model")
     mechanism, fields = mechanism_card(str(audit["mechanism"]))
+    total, quality = total_facts(answer_box(estimate, {}), limit_of(audit)), quality_facts([estimate], rows, audit)
     facts = {
         "by_row": audit["privacy_unit"] == "row",
         "substitute": audit["neighbours"] == "substitute",
@@ -223,19 +224,21 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "derived": [(one.column, one.says) for one in derived_columns(audit.get("derive", ()))],
         "kept": [one.says for one in conditions(audit.get("keep", ()))],
         **{"mechanism": mechanism, "fields": fields, "reach": None},
-        **total_facts(answer_box(estimate, {}), limit_of(audit)),
-        "quality": quality_facts([estimate], rows, audit),
+        **total,
+        "quality": quality,
+        "covers": covered_in_words(total, estimate, quality, audit),
         **_findings(estimate),
     }
     if unbiased is None:
         return facts
-    reach = unbiased.half_width_of_cell()
+    reach, deviation = unbiased.half_width_of_cell(), math.sqrt(unbiased.variance)
     # The interval of the total uses sums of groups too, where there are some: one page tells one error of one sum.
     of_groups = estimate.domain.cells if estimate.sums is not None and estimate.domain.cells > 1 else None
     return facts | {
         "reach": shown_number(reach),
-        "deviation": shown_number(math.sqrt(unbiased.variance)),
-        "ten_times": shown_number(math.ceil(10 * reach)),
+        "deviation": shown_number(deviation),
+        "least_good": shown_number(math.ceil(deviation / RELIABILITY.good)),
+        "least_fair": shown_number(math.ceil(deviation / RELIABILITY.fair)),
         "reaches": [
             (what, whole(cells), str(facts["total_reach"]) if cells == of_groups else shown_number(width))
             for what, cells, width in _reaches(unbiased, estimate.domain.called(audit.get("axis_labels")))
@@ -265,6 +268,21 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
         "total_ends": ends if figure.half is None else None,
         "around_zero": ends if figure.lower <= 0 else None,
     }
+
+
+def covered_in_words(
+    total: Mapping[str, str | None], estimate: Estimate, quality: Mapping[str, Any] | None, audit: Mapping[str, Any]
+) -> list[str]:
+    """What the error beside the total covers and what not, a sentence each; the picker says it in the same words."""
+    said = []
+    if total["total_reach"]:
+        said.append(gettext("± %(half)s is the noise alone.", half=total["total_reach"]))
+    elif total["total_ends"]:
+        said.append(gettext("The interval is that of the noise alone."))
+    said.append(quality["capped"] if quality else cap_in_words(audit, 1, None))
+    if estimate.sums is not None and estimate.unbiased is not None and estimate.cells > 1:
+        said.append(gettext("The total was measured twice and its parts once, so they do not add up to it exactly."))
+    return list(filter(None, said))
 
 
 def _findings(estimate: Estimate) -> dict[str, Any]:
@@ -304,7 +322,8 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
         if axis is not None and (outstanding := [cut for cut in cuts if cut.stands_out])
     ]
     return {
-        "says": table.sentences(audit, cuts_by_axis),
+        "says": table.failed_nearly_all,
+        "capped": cap_in_words(audit, table.seen, *cuts_by_axis.get(None, [None])),
         "tables": sections,
         "cut": None in cuts_by_axis,
         "seen": table.seen,

@@ -16,11 +16,23 @@ from typing import Any
 from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
-from dphist_pipeline.languages.texts import gettext, pgettext
+from dphist_pipeline.languages.texts import gettext, marked, pgettext, translated
+from dphist_pipeline.publishing.formatting import shown_number, signed_number
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 
 WEEK = 7  # days
 NOBODY = About()
+# A change that leaves 0 out by noise alone, and holds it with chance: down, and up. The picker says the same.
+BY_CHANCE = (
+    marked(
+        "%(number)s fewer were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), "
+        "so this is no trend."
+    ),
+    marked(
+        "%(number)s more were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), "
+        "so this is no trend."
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -87,12 +99,12 @@ def cover_facts(
         "counted": str(audit.get("counted") or gettext("rows")),
         "when": when_in_words(audit),
         "compared": compared,
+        "by_chance": _by_chance_in_words(audit, total, before) if compared == "alike" else "",
         "before": None if before is None else {"days": before.days, "row": before.row},
         "after": None if around.after is None else {"days": around.after.days, "row": around.after.row},
         "before_total": before.number if before is not None and compared else "",
         "before_revision": before.revision if before is not None else "",
         "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],
-        "next_release": str(audit.get("next_release") or ""),
         "about": asdict(about),
         "license_link": link_of(about.license),
         "contact_link": link_of(about.contact),
@@ -131,6 +143,22 @@ def _month(day: date) -> str:
         *(gettext("June"), gettext("July"), gettext("August"), gettext("September"), gettext("October")),
         *(gettext("November"), gettext("December")),
     )[day.month - 1]
+
+
+def _by_chance_in_words(audit: Mapping[str, Any], total: Answer | None, before: Before | None) -> str:
+    """That two totals differ by more than noise and not by more than chance; empty where noise alone may do it."""
+    assert total is not None and before is not None and before.total is not None
+    assert before.lower is not None and before.upper is not None
+    number = ToldNumber.of(vars(total))
+    noise = ((before.upper - before.lower) / 2, (number.upper - number.lower) / 2)
+    difference, reach = number.value - before.total, math.hypot(*noise)
+    if abs(difference) <= reach:
+        return ""
+    chance = CHANCE.half_width(before.total, number.value, noise, int(audit.get("max_rows_per_unit") or 1))
+    ends = {"low": shown_number(abs(difference) - reach, 0), "high": shown_number(abs(difference) + reach, 0)}
+    ends |= {"least": signed_number(difference - chance), "most": signed_number(difference + chance)}
+    ends |= {"number": shown_number(abs(difference), 0)}
+    return translated(BY_CHANCE[difference > 0]) % ends
 
 
 def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:

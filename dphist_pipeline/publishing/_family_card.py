@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, answer_box
+from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
@@ -19,6 +20,7 @@ from dphist_pipeline.publishing.pages import picture_facts, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.rendering import render
+from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.sql_files import literal
 
@@ -38,11 +40,16 @@ def family_card(
 
 
 def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, around: Surroundings) -> str:
-    name, first = next(iter(family.tables.items()))
+    # A picture of mostly noise tells nothing: the table with the least noise beside its counts leads.
+    name, first = min(family.tables.items(), key=lambda one: _relative_noise(one[1]))
     mechanism, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
-    tables_drawn = family.tables if has_pictures_on_card(family) else {name: first}
-    total = answer_box(first, {})
+    tables_drawn = {name: first} | (dict(family.tables) if has_pictures_on_card(family) else {})
+    domains = {table: estimate.domain for table, estimate in family.tables.items()}
+    choice = FamilyChoice(domains, lambda table: unbiased_facts(family.tables[table]))
+    total = answer_box(family.tables[choice.best_of_total], {})
+    total_in_words = card.total_facts(total, limit_of(audit))
+    quality = card.quality_facts(list(family.tables.values()), rows, audit)
     axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
     return render(
         "card_family.html.j2",
@@ -62,11 +69,12 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         rendered=card.rendered_by(audit),
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
-        quality=card.quality_facts(list(family.tables.values()), rows, audit),
+        quality=quality,
+        covers=card.covered_in_words(total_in_words, first, quality, audit),
         reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),
         **{"reach": True, "smoothed": False, "outside": ""},
-        **card.total_facts(total, limit_of(audit)),
+        **total_in_words,
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
@@ -112,6 +120,12 @@ def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture
     )
     axes = listed([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
+
+
+def _relative_noise(table: Estimate) -> float:
+    """How far noise moves a cell, in cells of which each holds the same part of all rows."""
+    assert table.unbiased is not None
+    return table.unbiased.half_width_of_cell() * table.cells
 
 
 def _listed(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:

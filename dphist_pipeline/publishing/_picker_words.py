@@ -7,7 +7,9 @@ from typing import Any
 from dphist_pipeline.about_publisher import About
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.reliability import RELIABILITY
+from dphist_pipeline.estimates.row_quality import CAP_TEXTS
 from dphist_pipeline.languages.texts import LANGUAGES, language, marked, translated
+from dphist_pipeline.publishing._card_cover import BY_CHANCE
 
 # The English texts of `picker.js`, which are the keys by which it asks for them.
 TEXTS = (
@@ -54,10 +56,6 @@ TEXTS = (
     marked("Choice"),
     marked("Table of both choices"),
     marked("Both choices are the same. Choose another in one of them."),
-    marked("Cut by the cap"),
-    marked("up to %(share)s"),
-    marked("%(share)s of the rows that were looked at"),
-    marked("%(share)s of the rows that were looked at in a period"),
     marked(
         "such counts vary by themselves; this allows for people who come independently of each other, each with up to "
         "%(number)s rows in a period"
@@ -84,11 +82,8 @@ TEXTS = (
     marked("%(days)s: revision %(number)s"),
     marked("Revised"),
     marked("%(number)s: the parts of the published table that were added up"),
-    marked("Smoothed"),
-    marked("%(number)s: what the mechanism makes of its noisy numbers. The answer above does not use it."),
     marked("Yes, more: noise and chance do not explain a difference of this size."),
     marked("Yes, fewer: noise and chance do not explain a difference of this size."),
-    marked("No: chance alone can explain a difference of this size."),
     marked("No clear difference: noise alone can explain a difference of this size."),
     marked("%(number)s, between %(low)s and %(high)s by noise and chance, with 95 %% confidence"),
     marked("By noise alone"),
@@ -103,6 +98,11 @@ TEXTS = (
         "such counts vary by themselves from one period to the next; this allows for people who come independently of "
         "each other"
     ),
+    marked("± %(half)s is the noise alone."),
+    *CAP_TEXTS,
+    *BY_CHANCE,
+    marked("This is said of all cells, not of these alone."),
+    marked("revision %(number)s"),
     marked("Copy this answer as a sentence"),
     marked("Copied"),
     marked("Do not add up the intervals of two answers: ask for the sum."),

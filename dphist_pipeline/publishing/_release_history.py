@@ -16,6 +16,7 @@ from typing import Any
 
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import answer_box
+from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.public_names import place_of
@@ -29,6 +30,7 @@ from dphist_pipeline.publishing.published_files import (
 )
 from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import limit_of, words_for
+from dphist_pipeline.spec.axes import domain_of
 
 EVEN = 1.0  # by how many records halves of an interval differ that are told as ±
 MOST_LETTERS = 500  # of a reason
@@ -231,13 +233,15 @@ def _words(value: object) -> str:
 
 
 def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
-    """The sum of all cells (of a family, of its first table) with its interval, as the card tells it.
+    """The sum of all cells (of a family, by the table that tells it best) with its interval, as the card tells it.
 
     It is empty if an older version wrote too little.
     """
     with suppress(DphistError, OSError, KeyError, ValueError, TypeError, ArithmeticError):
         if "tables" in audit:
-            place = folder / TABLES_OF_FAMILY / next(iter(audit["tables"]))
+            tables = folder / TABLES_OF_FAMILY
+            domains = {name: domain_of(table["axes"]) for name, table in audit["tables"].items()}
+            place = tables / FamilyChoice(domains, lambda name: read_audit(tables / name)).best_of_total
             folder, audit = place, read_audit(place)
         number = ToldNumber.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
         ends = (number.lower, number.upper) if number.has_ends else (math.nan, math.nan)

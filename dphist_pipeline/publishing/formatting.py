@@ -102,6 +102,12 @@ def shown_number(value: float, decimals: int | None = None) -> str:
     return in_decimals(value, decimals).replace("-", "−")
 
 
+def signed_number(value: float) -> str:
+    """A whole number for a page, with its sign."""
+    text = shown_number(value, 0)
+    return f"+{text}" if value > 0 and text != "0" else text
+
+
 def listed(names: Sequence[str]) -> str:
     """At least one name; commas and an `and` stand between several."""
     return f"{', '.join(names[:-1])}{gettext(' and ') if names[1:] else ''}{names[-1]}"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.domain import Figures
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
-from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
+from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.languages.texts import marked
@@ -51,6 +51,7 @@ from dphist_pipeline.publishing.published_files import (
     audit_digest,
     digest_of,
 )
+from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.publishing.values_digests import values_digest
 
 OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
@@ -166,7 +167,7 @@ def _write_tables(
     return {
         **facts,
         **_epsilon_facts(estimate.epsilon),
-        **_unbiased_facts(estimate),
+        **unbiased_facts(estimate),
         **({"findings": [asdict(finding) for finding in estimate.findings]} if estimate.findings else {}),
         "noise": NOISE_OF_REPORTS if isinstance(estimate.unbiased, ReportedCells) else NOISE,
         # The audit of a family holds the charges of all its tables: a thousand tables may have a thousand charges.
@@ -209,29 +210,6 @@ def _seal(facts: Mapping[str, Any], staging: Path) -> dict[str, Any]:
     staging.chmod(0o755)
     sync_folder(staging)
     return dict(json.loads(text))
-
-
-def _unbiased_facts(estimate: Estimate) -> dict[str, Any]:
-    """The law of the noise in `unbiased_estimate`.
-
-    Its scale and, for linear estimates, the covariance of two cells, and the weights of what was measured along each
-    axis if these were chosen for declared questions; for estimates from reports their law and atoms of cells.
-    """
-    unbiased = estimate.unbiased
-    if isinstance(unbiased, ReportedCells):
-        law, atoms = asdict(unbiased.law), unbiased.atoms.tolist()
-        return {"unbiased_noise_scale": None, "unbiased_covariance": None, "report_law": law, "atoms": atoms}
-    shared = unbiased.shared if isinstance(unbiased, NestedCells) else None
-    tail = unbiased.tail if isinstance(unbiased, NestedCells) else None
-    lines = unbiased.lines if isinstance(unbiased, NestedCells) else ()
-    return {
-        "unbiased_noise_scale": None if unbiased is None else str(unbiased.scale),
-        "unbiased_covariance": None
-        if shared is None
-        else [{"coefficient": part.coefficient, "widths": list(part.widths)} for part in shared],
-        **({} if tail is None else {"unbiased_tail": asdict(tail)}),
-        **({"unbiased_lines": [facts_of_line(line) for line in lines]} if lines else {}),
-    }
 
 
 def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) -> Unbiased | None:

@@ -60,6 +60,12 @@ def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterato
         yield from around(previous)
 
 
+def following(release: Path, facts: Mapping[str, Any]) -> Path | None:
+    """The folder of the publication whose card compares with one of these facts: that of the next period."""
+    later = publication_after(release, str(facts.get("period_end") or "")[:10])
+    return release / later.place if later is not None else None
+
+
 def _is_alike(published: Path, facts: Mapping[str, Any]) -> bool:
     """Whether the counts of two publications are of the same kind, over as many days."""
     with suppress(PublishedFilesDamaged, OSError, ValueError, KeyError, TypeError):

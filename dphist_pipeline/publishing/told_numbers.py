@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dphist_pipeline.estimates.reliability import judged_error
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
 from dphist_pipeline.shown_below import words_for
 
@@ -87,8 +88,10 @@ class ToldNumber(NamedTuple):
 
     @staticmethod
     def decimals_justified(answer: Mapping[str, Any]) -> int:
-        """How many decimals the noise of an answer justifies: by its deviation, else by the width of its interval."""
+        """How many decimals an answer deserves: by the deviation of its noise, or an interval that bins make wider."""
         error, lower, upper = (answer.get(name) for name in ("noise_error", "ci_lower", "ci_upper"))
         if error is None or not error > 0:
             error = math.nan if lower is None or upper is None else (upper - lower) / ERRORS_WIDE
+        elif lower is not None and upper is not None:
+            error = judged_error(error, lower, upper)
         return decimals_of(error)

@@ -212,6 +212,23 @@ class PublicFolder:
                     # It stops its own release alone; `doctor` and `ledger verify` name it until it is made anew.
                     progress(f"set aside, for its files are damaged: {place}")
                     set_aside(self.store, folder)
+                self._compare_anew(key, scratch)
+
+    def _compare_anew(self, key: Key, scratch: Path) -> None:
+        """Renders the next period's pages, if any: they compare with a publication that is new, or withdrawn now."""
+        from jinja2 import UndefinedError
+
+        from dphist_pipeline.publishing.published_pages import PublishedPages
+        from dphist_pipeline.publishing.surroundings import following
+
+        published, read = self.store.published(key), vouching_reader(self.store)
+        # A damaged publication stops its own release alone; `store pages` names what it could not render.
+        with suppress(PublishedFilesDamaged, KeyError, UndefinedError):
+            if not published.is_dir() or (folder := following(published.parents[1], read(published))) is None:
+                return
+            PublishedFolder(folder).refuse_links(self.store.public)
+            for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
+                replace_public(folder / path, page, scratch)
 
     def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
         """Builds what is made from all publications; the damage of one that stopped it."""

@@ -4,15 +4,12 @@
 -- 2.5 % (Fieller's method). Rows in `other` are not in the mean. From reports, the interval is that of the mean of the middles and
 -- half of the widest bin on each side, so it holds wherever rows lie, too; there is none for a bin that is open.
 -- `note` tells how far rows that do not lie in the middles of their bins may move the estimate.
--- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `capped` tells how many rows the bound cut, from the quality table; without one, that the bias by the bound is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
-{% set shift -%}
-    ({% include 'pieces/shift_of_mean.sql' %})
-{%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_mean(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE

@@ -1,9 +1,9 @@
 -- Counts by some axes for each `per` people of a population, with 95 % intervals: one row for each combination, in declared order,
 -- for each period (its latest revision). The population is public and exact, so an interval is that of the count, divided.
 -- Rows of `other` have no population and are left out.
--- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how much, with an interval of
--- about 95 %, if axes and box are of one axis alone and the table has that axis; else by how much at most. Without a quality table
--- this is not known, as it says.
+-- `capped` tells how many rows the bound cut, from the quality table. Where they are told from noise, and axes and box are
+-- of one axis alone and the table has that axis, it tells by how much they move the answer, with an interval of about 95 %.
+-- Without a quality table the bias is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels; the name of a table of yours with a column `population` and those of the
@@ -26,9 +26,6 @@
         )', '+'),
         number('(0 - least(capping.cut_upper, greatest(0, answered._cut.cut - answered._cut.reach)) * per / m.population)', '+')
     ) }}
-{%- endset -%}
-{% set shift -%}
-    'each rate is too low by the rows cut there, by at most ' || {{ number('(capping.cut_upper * per / m.population)') }}
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_rate(
     release_name, axes, population_table, per := 100000, box := '{}', period := NULL, revision := NULL,

@@ -1,9 +1,9 @@
 -- The count in one box divided by the count in another, with its 95 % interval: one row for each period (its latest revision), in
 -- order. Each end of the interval is missed with 2.5 % (Fieller's method); its upper end is infinite where the second count may
 -- be 0. For estimates from reports, it combines an interval of each box.
--- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how much, with an interval of
--- about 95 %, if both boxes have conditions on one axis alone and the table has that axis; else how far they may move the ratio
--- at most. Without a quality table this is not known, as it says.
+-- `capped` tells how many rows the bound cut, from the quality table. Where they are told from noise, and both boxes have
+-- conditions on one axis alone and the table has that axis, it tells by how much they move the answer, with an interval of
+-- about 95 %. Without a quality table the bias is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Of a box within the other one, the ratio with the rows cut lies between 0 and 1, as that of dph_share does.
@@ -145,10 +145,11 @@ SELECT
     END AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
+        WHEN capping.cut_lower = 0 THEN {{ capped('capping') }}
         WHEN moved.reach IS NOT NULL
             THEN {{ moved('ratio', number('(moved.shift)', '+', 3), number('(moved.lower)', '+', 3), number('(moved.upper)', '+', 3)) }}
         WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
-        ELSE {{ capped('capping') }} || coalesce('; ' || ({% include 'pieces/shift_of_ratio.sql' %}), '')
+        ELSE {{ capped('capping') }}
     END AS capped,
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', 'barred.period_end') }}

@@ -1,9 +1,9 @@
 -- The share of a box that lies in a part of it, with its 95 % interval: one row for each period (its latest revision), in order.
 -- The interval is Fieller's: all shares p for which part - p * box is not farther from 0 than its noise goes, 19 times out of 20.
 -- For noise of a scale below 1 and for reports, it combines intervals of the part and of the rest of the box, and is wider.
--- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how many points, with an
--- interval of about 95 %, if part and whole have conditions on one axis alone and the table has that axis; else how far they
--- may move the share at most. Without a quality table this is not known, as it says.
+-- `capped` tells how many rows the bound cut, from the quality table. Where they are told from noise, and part and whole
+-- have conditions on one axis alone and the table has that axis, it tells by how many points they move the answer, with an
+-- interval of about 95 %. Without a quality table the bias is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- `part_estimate` and `whole_estimate` are the two counts that are divided.
@@ -213,10 +213,11 @@ SELECT
     END AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
+        WHEN capping.cut_lower = 0 THEN {{ capped('capping') }}
         WHEN biased.reach < 100
             THEN {{ moved('share', "printf('%+.2f', biased.points)", "printf('%+.2f', biased.points_lower)", "printf('%+.2f', biased.points_upper)", ' points') }}
         WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}
-        ELSE {{ capped('capping') }} || coalesce('; ' || ({% include 'pieces/shift_of_share.sql' %}), '')
+        ELSE {{ capped('capping') }}
     END AS capped,
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', end_of('barred')) }}

@@ -2,9 +2,9 @@
 -- for each combination of some axes, in declared order, for each period (its latest revision).
 -- Each is the weighted sum of the rates along the axis `over`: the column `standard` of the population, divided by its sum, is the
 -- weight. Rows of `other` are left out.
--- `capped` tells what rows beyond the bound would change, where a quality table counts them: by how much, with an interval of
--- about 95 %, if `axes` is empty, the table has the axis of `over`, and the box has no other; else by how much at most. Without a
--- quality table this is not known, as it says.
+-- `capped` tells how many rows the bound cut, from the quality table. Where they are told from noise, and `axes` is empty,
+-- the table has the axis of `over`, and the box has no other, it tells by how much they move the answer, with an interval of
+-- about 95 %. Without a quality table the bias is not known, as it says.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a list of axes or levels, which may be empty; the axis or level to standardise over; the name of a table
@@ -33,9 +33,6 @@
             ) * barred.most
         )', '+')
     ) }}
-{%- endset -%}
-{% set shift -%}
-    'each rate is too low by the rows cut there, by at most ' || {{ number('(capping.cut_upper * barred.most)') }}
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_standardised(
     release_name, axes, over, population_table, per := 100000, box := '{}', period := NULL,

@@ -2,14 +2,11 @@
 -- order. `estimate` and `unbiased` put the rows of each bin in its middle. The interval assumes nothing about the position of
 -- rows in a bin: its lower end puts them all at the lower ends, its upper end at the upper ends, and each end is missed with
 -- 2.5 %. Rows in `other` are not in the sum. From reports, the ends put rows half of the widest bin off the middles: see dph_mean.
--- `capped` says how far the rows that the bound cut may move it, from the quality table; without one, that this is not known.
+-- `capped` tells how many rows the bound cut, from the quality table; without one, that the bias by the bound is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
-{% set shift -%}
-    ({% include 'pieces/shift_of_sum.sql' %})
-{%- endset -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_sum(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
 ) AS TABLE

@@ -107,7 +107,7 @@ def test_the_command_prints_a_pivot_with_totals(
     monkeypatch.setattr(terminal.out, "_width", 120)  # it reads the environment once
     done = asked(store, "--by", "age", "--pivot", "state")
     assert done.code == 0, done.err
-    assert done.out.splitlines()[-1] == PublishedQuality(release.path, release.audit).shift_of_shares()
+    assert done.out.splitlines()[-1] == PublishedQuality(release.path, release.audit).cap_in_words()
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0] == ["age", "A", "B", "C", "other", "total"]
     answer = release.answer()

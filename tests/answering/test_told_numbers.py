@@ -40,9 +40,8 @@ def test_a_sum_is_told_by_the_middle_of_its_interval_and_a_cell_by_its_estimate(
 def test_no_decimal_is_finer_than_the_first_digit_of_the_noise(error: float, decimals: int) -> None:
     assert decimals_of(error) == decimals
     found = replace(answer(12, 41.238, 41.238, 41.1, 41.376), noise_error=error)
-    assert ToldNumber.decimals_justified(vars(found)) == (
-        decimals if error > 0 else 2
-    )  # else by the width of the interval
+    # By the width of the interval where noise is not known, or where bins make the interval far wider than noise does.
+    assert ToldNumber.decimals_justified(vars(found)) == (decimals if error > 0.05 else 2)
 
 
 def test_decimals_that_are_asked_for_take_the_place_of_those() -> None:

@@ -124,6 +124,8 @@ UNSERVED: dict[str, dict[str, Any]] = {
     "unit_normalise": {"unit_normalise": ["trim"]},
     "period_format": {"period": "month", "period_column": "on", "period_format": "%d/%m/%Y"},
     "quality": {"quality": {"share": "1/20"}},
+    "derive": {"derive": [{"column": "stay", "days_between": ["born", "died"]}]},
+    "keep": {"keep": [{"column": "kind", "is": ["inpatient"]}]},
     "tables": {"tables": {"list": [["age"]]}, "mechanism": "tables"},
     "axes[0].format": {
         "axes": [

@@ -42,6 +42,7 @@ def test_the_card_shows_each_of_few_tables(office: Office) -> None:
     card = card_of(office, [["age", "sex"], ["state", "ward"], ["sex"]])
     for table in ("age_sex", "state_ward", "sex"):
         assert f"Table {table}: counts by" in card
+    assert card.index("Table sex: counts by") < card.index("Table age_sex: counts by")  # the least noise first
     assert "at the top of this page" not in card and not list(office.published().glob("tables/*/card.html"))
 
 

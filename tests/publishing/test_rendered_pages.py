@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from carded import Read
 from office import AGE, WARD, Office
 
 from dphist_pipeline.health import _publications as publications
@@ -227,3 +228,20 @@ def test_one_damaged_publication_stops_no_other(office: Office) -> None:
     ran = office.run("store", "pages", "--json")
     assert ran.code == 1 and "groups.parquet" in ran.json["left"][PLACE]
     assert FALSE not in text(office.published(revision=2))
+
+
+def test_a_card_compares_with_the_revision_before_it_that_stands(office: Office) -> None:
+    weeks = ("2026-01-05", "2026-01-12")
+    records = {"patient": [f"p{row}" for row in range(4_000)], "age": [30.0] * 4_000, "ward": ["surgery"] * 4_000}
+    office.opened().write_records(records | {"day": [weeks[row % 2] for row in range(4_000)]})
+    office.write_spec(period="week", period_column="day", period_format="iso", release_delay_days=0)
+    for week in weeks:
+        office.released("--period", week)
+    assert "in its revision 1" in " ".join(Read(text(office.published(period=weeks[1]))).text.split())
+    office.released("--period", weeks[0], "--revise", "--reason", "late records")
+    said = " ".join(Read(text(office.published(period=weeks[1]))).text.split())
+    assert "in its revision 2" in said and "in its revision 1" not in said
+    assert told(office)[0] == "ok"
+    assert f"wards/period={weeks[1]}/revision=1" in office.run("store", "pages", "--json").json["same"]
+    assert office.run("withdraw", "wards", weeks[0], "--reason", "wrong").code == 0
+    assert "Period before" not in text(office.published(period=weeks[1]))

@@ -7,6 +7,7 @@ How often n independent trials hold is compared with a binomial law. A true clai
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
+from dphist_pipeline.publishing.told_numbers import ToldNumber
 from examples import SOAKING, mostly_soaked
 
 UNLIKELY = 1e-9
@@ -230,3 +232,46 @@ def test_an_interval_of_a_box_that_was_chosen_from_the_release_is_not_promised()
     reach = noise_law(scale).exact_half_width(1)
     largest = [one.values.max() - 50 for one in noisy(counts, scale, 1500)]
     assert refused(int((np.array(largest) <= reach).sum()), 1500, 0.95)
+
+
+TOTALS = 10_000
+
+
+def with_two_estimates_of_the_total() -> list[str]:
+    """The mechanisms of the registry that publish noisy cells and sums of groups."""
+    made = {name: sanitized(name, "1", COUNTS[:16]) for name in mechanisms.names() if name not in ELSEWHERE}
+    return [name for name, one in made.items() if one.unbiased is not None and one.sums is not None]
+
+
+BOTH = ["ahp", "dpcube", "dphr", "grouping_smoothing", "sreb_gca"]
+
+
+def test_every_mechanism_with_two_estimates_of_the_total_is_measured() -> None:
+    assert with_two_estimates_of_the_total() == BOTH
+
+
+@pytest.mark.slow
+@pytest.mark.draws("two-sided geometric, 1e-9")
+@pytest.mark.parametrize(
+    ("name", "epsilon", "trials"),
+    [(name, "1", 200) for name in BOTH]
+    + [pytest.param(name, epsilon, TOTALS, marks=pytest.mark.soak) for name in BOTH for epsilon in EPSILONS],
+)
+def test_a_total_of_two_estimates_lies_inside_its_interval_and_is_held_as_often_as_promised(
+    name: str, epsilon: str, trials: int
+) -> None:
+    counts = COUNTS[120:152]  # a step from empty cells to full ones, and another one
+    held = narrow = 0
+    for _ in range(trials):
+        made = sanitized(name, epsilon, counts)
+        total = made.box()
+        assert total.ci_lower <= total.unbiased <= total.ci_upper
+        told = ToldNumber.of(vars(total))
+        assert told.half is not None and told.lower == told.value - told.half and told.upper == told.value + told.half
+        alone = replace(made, sums=None).box()
+        by_groups = replace(made, unbiased=None).box()
+        assert total.ci_upper - total.ci_lower <= 1.2 * min(one.ci_upper - one.ci_lower for one in (alone, by_groups))
+        held += total.ci_lower <= counts.sum() <= total.ci_upper
+        narrow += abs(total.unbiased - counts.sum()) <= NARROW / 2 * (total.ci_upper - total.ci_lower)
+    assert not refused(held, trials, 0.95)
+    assert trials < TOTALS or refused(narrow, trials, 0.95)

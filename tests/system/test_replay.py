@@ -119,7 +119,7 @@ def test_what_may_have_been_read_before_a_kill_is_not_drawn_again(project: Proje
     assert not project.files("public") and not project.files("confidential/journal")
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("name", sorted(FILES - {"card.html", "deployment.yaml"}))  # pages are not sealed
 def test_altered_files_are_refused_and_made_anew_once_they_are_moved_away(released: Project, name: str) -> None:
     good = released.files("public")
     altered = released.published() / name

@@ -317,8 +317,8 @@ def print_pivot(
         out.print("(… to …) the 95 % interval of a single cell, or one that does not have its number in the middle.")
     if limit is not None and any(words_for(limit) in text for text in cell_texts):
         out.print(commands_hide(limit))
-    if shift := PublishedQuality(publication.folder, publication.audit).shift_of_shares():
-        out.print(escape(shift))
+    if capped := PublishedQuality(publication.folder, publication.audit).cap_in_words():
+        out.print(escape(capped))
 
 
 def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:

@@ -175,7 +175,8 @@ SELECT
     barred._first, barred.cells AS _cells,
     CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
         AS _variance,
-    barred.linear_variance IS NOT NULL AS _is_linear, barred.unbiased AS _unbiased,
+    barred.linear_variance IS NOT NULL AS _is_linear,
+    CASE WHEN barred.is_grouped THEN barred.unbiased ELSE barred.own_unbiased END AS _unbiased,
     {'noise_scale': barred.noise_scale, 'noise_variance': barred.noise_variance} AS _law,
     (SELECT a FROM (SELECT {% include 'pieces/answer.sql' %}) AS a) AS _answer,
     CASE WHEN cut_of_rows.period IS NOT NULL THEN cut_of_rows END AS _cut,

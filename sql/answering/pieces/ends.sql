@@ -1,21 +1,23 @@
 -- The ends of the intervals of `rows`, which have `reach`, `unbiased` and the law of their noise. Where noisy cells and sums of
--- groups answer, each holds with 97.5 %, so their intersection holds with 95 %; if they are disjoint, the interval spans both.
+-- groups answer, each holds with 97.5 %, so what they share holds with 95 %, and its middle is the number; if they do not meet,
+-- one of them misses, and that of the smaller noise is told.
 SELECT
-        e.* EXCLUDE (unbiased, own_unbiased, own_variance, group_unbiased, group_variance, own_ends, group_ends, draws),
+        e.* EXCLUDE (unbiased, own_variance, group_unbiased, group_variance, own_ends, group_ends, draws),
         coalesce(e.draws IS NOT NULL AND (NOT e.has_bars OR e.group_variance < e.own_variance), false) AS is_grouped,
-        greatest(e.own_ends[1], e.group_ends[1]) > least(e.own_ends[2], e.group_ends[2]) AS is_apart,
-        CASE WHEN is_grouped THEN e.group_unbiased ELSE e.own_unbiased END AS unbiased,
+        CASE WHEN is_grouped THEN e.group_ends ELSE e.own_ends END AS ends,
+        coalesce(
+            e.draws IS NOT NULL AND e.has_bars
+                AND greatest(e.own_ends[1], e.group_ends[1]) <= least(e.own_ends[2], e.group_ends[2]),
+            false
+        ) AS is_shared,
+        CASE WHEN is_shared THEN greatest(e.own_ends[1], e.group_ends[1]) ELSE ends[1] END AS ci_lower,
+        CASE WHEN is_shared THEN least(e.own_ends[2], e.group_ends[2]) ELSE ends[2] END AS ci_upper,
+        CASE
+            WHEN is_shared THEN (ci_lower + ci_upper) / 2
+            WHEN is_grouped THEN e.group_unbiased
+            ELSE e.own_unbiased
+        END AS unbiased,
         sqrt(CASE WHEN is_grouped THEN e.group_variance ELSE e.own_variance END) AS noise_error,
-        CASE
-            WHEN e.own_ends[1] IS NULL OR e.draws IS NULL THEN coalesce(e.own_ends[1], e.group_ends[1])
-            WHEN is_apart THEN least(e.own_ends[1], e.group_ends[1])
-            ELSE greatest(e.own_ends[1], e.group_ends[1])
-        END AS ci_lower,
-        CASE
-            WHEN e.own_ends[2] IS NULL OR e.draws IS NULL THEN coalesce(e.own_ends[2], e.group_ends[2])
-            WHEN is_apart THEN greatest(e.own_ends[2], e.group_ends[2])
-            ELSE least(e.own_ends[2], e.group_ends[2])
-        END AS ci_upper,
         CASE
             WHEN is_grouped THEN 'groups'
             WHEN NOT e.has_bars THEN 'noise_only'

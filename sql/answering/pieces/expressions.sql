@@ -100,9 +100,15 @@ coalesce('among the first ' || {{ row }}.seen || ' rows of each unit ({{ (notes.
 
 -- The sentence on what the bound cut, from a row of `caps`; null without a quality table.
 {% macro capped(row) -%}
-{{ among_first(row) }} || 'the bound cut about ' || format('{:,}', CAST(round({{ row }}.cut) AS BIGINT)) || ' rows (95 %: '
-            || format('{:,}', CAST(round({{ row }}.cut_lower) AS BIGINT)) || ' to '
-            || format('{:,}', CAST(round({{ row }}.cut_upper) AS BIGINT)) || '); no interval covers them'
+CASE
+            WHEN {{ row }}.cut_lower = 0 THEN
+                'no cut rows detected' || coalesce(' among the first ' || {{ row }}.seen || ' of each unit', '') || '; at most '
+                || format('{:,}', CAST(round({{ row }}.cut_upper) AS BIGINT)) || ' (95 %)'
+            ELSE
+                {{ among_first(row) }} || 'the bound cut about ' || format('{:,}', CAST(round({{ row }}.cut) AS BIGINT)) || ' rows (95 %: '
+                || format('{:,}', CAST(round({{ row }}.cut_lower) AS BIGINT)) || ' to '
+                || format('{:,}', CAST(round({{ row }}.cut_upper) AS BIGINT)) || '); no interval covers them'
+        END
 {%- endmacro %}
 
 -- The sentence on how far the bound moves an answer. In: beginning; what is moved; three numbers in words, and their unit.

@@ -98,17 +98,26 @@ class FamilyChoice:
         Rows are asked for groups of `by`; `boxed` have conditions, or are summed along with weights.
         """
         names = frozenset(by) - frozenset(boxed), frozenset(boxed)
+        if not any(names):
+            return self.best_of_total
         if not self._has_levels or not self._may_use(named, names):
             return named
         return self._best(named, names, self._smallest(one for one in self._domains if self._may_use(one, names)))
 
+    @cached_property
+    def best_of_total(self) -> str:
+        """The table that tells the sum of all cells, whichever is named: a period has one total."""
+        compared = self._smallest(self._domains)
+        return self._best(compared[0], (frozenset(), frozenset()), compared)
+
     def all_better(self) -> Iterator[tuple[str, list[str], list[str], str]]:
         """Where another table is better: the table, the names of both kinds in order, and the better table."""
+        yield from ((table, [], [], self.best_of_total) for table in self._domains if table != self.best_of_total)
         if not self._has_levels:
             return
         holders: dict[Kinds, list[str]] = {}
         for table, domain in self._domains.items():
-            for names in _choices(domain, self._most_names):
+            for names in filter(any, _choices(domain, self._most_names)):
                 holders.setdefault(names, []).append(table)
         for names, tables in holders.items():
             if len(tables) > 1:

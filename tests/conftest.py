@@ -81,9 +81,7 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "started_early", nullcontext)
-        patch.setattr(
-            arrow_without_pandas, "arrow_without_pandas", lambda: None
-        )  # frames are tried, too
+        patch.setattr(arrow_without_pandas, "arrow_without_pandas", lambda: None)  # frames are tried, too
         patch.setattr(building, "build_catalogue", build_catalogue)
         patch.setattr(building, "build_apart", building.build)
         if "catalogue" in parts:

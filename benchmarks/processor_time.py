@@ -1,12 +1,14 @@
 """What does each command of `dphist` cost, as a multiple of importing DuckDB, Polars, PyArrow and NumPy?
 
 Processor seconds of whole processes, with those of their child processes: `init`, `ledger open`, `check`, `release` of
-5,000 and of 10^6 rows (200 cells, `geometric`, the first release of its name) and `answer`. Each runs in a process of
-its own, in a new store each turn, and an import of the four packages runs before it. The JSON holds medians and fewest
-of all turns, each also as a multiple of the imports; `fixed_task.py` tells how fast the machine is. The first turn,
-which writes compiled modules, is left out.
+5,000 and of 10^6 rows (200 cells, `geometric`, the first release of its name), a replay, `ledger show` and `answer`.
+Each runs in a process of its own, in a new store each turn, and an import of the four packages runs before it. The
+JSON holds medians and fewest of all turns, each also as a multiple of the imports; `fixed_task.py` tells how fast the
+machine is. The first turn, which writes compiled modules, is left out.
 
-    python benchmarks/processor_time.py [--repeats 7] [--to FILE]
+    python benchmarks/processor_time.py [--repeats 7] [--beside CHECKOUT] [--to FILE]
+
+`--beside` runs the program of another checkout, too, in the same turns, and tells each command's ratio to it.
 
 Writes JSON to benchmarks/results/processor_time.json.
 """
@@ -50,30 +52,40 @@ def commands(folder: Path, base: Path) -> Iterator[tuple[str, list[str]]]:
         yield "check", ["check", str(spec), *store]
     for size, spec in specs.items():
         yield f"release, {size}", ["release", str(spec), *store]
+    yield "replay", ["release", str(specs["5,000 rows"]), *store]
+    yield "ledger show", ["ledger", "show", *store]
     yield "answer", ["answer", name, "--where", "age in [20, 40) and sex = 'female'", *store]
 
 
-def measure(repeats: int) -> dict[str, Any]:
+def measure(repeats: int, beside: Path | None) -> dict[str, Any]:
     """The figures of some turns, and how quick and how busy the machine was."""
     seconds, load, fixed = defaultdict[str, list[float]](list), [], []
+    before = defaultdict[str, list[float]](list)
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         for rows in SIZES.values():
             copy = ROWS.replace("range(10000)", f"range({rows})").format(file=base / f"{rows}.parquet")
             duckdb.connect().execute(copy)
         for turn in range(repeats + 1):
-            folder = base / str(turn)
-            folder.mkdir()
             if turn == 1:
                 seconds.clear()
-            for command, words in commands(folder, base):
-                seconds["imports"].append(timed(IMPORTS, folder, "")["processors"])
-                seconds[command].append(timed(["-m", "dphist_pipeline", *words], folder, "")["processors"])
+                before.clear()
+            for checkout, figures_of in ((PROJECT, seconds), *([(beside, before)] if beside else [])):
+                folder = base / f"{turn} {checkout == beside}"
+                folder.mkdir()
+                os.environ["PYTHONPATH"] = str(checkout)
+                for command, words in commands(folder, base):
+                    seconds["imports"].append(timed(IMPORTS, folder, "")["processors"])
+                    whole = timed(["-P", "-m", "dphist_pipeline", *words], folder, "")
+                    figures_of[command].append(whole["processors"])
             load.append(os.getloadavg()[0])
             fixed.append(fixed_task.seconds())
     described = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]  # `+`: some file differs from the commit
     commit = subprocess.run(described, cwd=PROJECT, capture_output=True, text=True, check=False).stdout.strip()
-    rows = [{"command": command} | figures(found, seconds["imports"]) for command, found in seconds.items()]
+    rows = [
+        {"command": command} | figures(found, seconds["imports"]) | ratio(found, before[command])
+        for command, found in seconds.items()
+    ]
     return {
         **{"date": str(date.today()), "commit": commit, "processors": os.cpu_count(), "repeats": repeats},
         **{"least_load": round(min(load), 1), "most_load": round(max(load), 1)},
@@ -90,13 +102,25 @@ def figures(seconds: list[float], imports: list[float]) -> dict[str, float]:
     }
 
 
+def ratio(seconds: list[float], before: list[float]) -> dict[str, float]:
+    """Of the medians and of the fewest seconds, to those of the other checkout; empty where that did not run."""
+    if not before:
+        return {}
+    return {
+        "median_before": round(statistics.median(before), 3),
+        "median_by_before": round(statistics.median(seconds) / statistics.median(before), 2),
+        "fewest_by_before": round(min(seconds) / min(before), 2),
+    }
+
+
 def main() -> None:
     """Measures, and writes and prints JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--beside", type=Path, help="another checkout of the project")
     parser.add_argument("--to", type=Path, default=PROJECT / "benchmarks/results/processor_time.json")
     given = parser.parse_args()
-    text = json.dumps(measure(given.repeats), indent=1) + "\n"
+    text = json.dumps(measure(given.repeats, given.beside), indent=1) + "\n"
     given.to.parent.mkdir(exist_ok=True)
     given.to.write_text(text)
     sys.stdout.write(text)

@@ -30,6 +30,7 @@ from dphist_pipeline.spec._query_reach import AGGREGATES, ALLOWED, TABLE_FUNCTIO
 
 PROJECT = Path(__file__).resolve().parent.parent
 MEASURED = PROJECT / "docs/measured"
+RATIOS_TO_BEFORE = ("median_by_before", "fewest_by_before")
 HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
     MEASURED / f"{name}.json"
     for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers", "box_levels")
@@ -384,6 +385,17 @@ def start_up() -> str:
     return table(["command", "clock, median", "clock, fewest", "processors, median", "processors, fewest"], lines)
 
 
+def command_ratios() -> str:
+    """Processor seconds of each command as multiples of imports, and of those of the version before."""
+    held = json.loads((MEASURED / "processor_time_by_command.json").read_text(encoding="utf-8"))
+    lines = (
+        [row["command"], f"{row['median_by_imports']:.1f}", *(f"{row[of]:.2f}" for of in RATIOS_TO_BEFORE)]
+        for row in held["commands"]
+        if "median_before" in row
+    )
+    return table(["command", "× imports", "× before, median", "× before, fewest"], lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
@@ -423,7 +435,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             scale_engines,
             scale_steps,
         ),
-        *(scale_publishing, start_up, paper_claims, paper_contenders, classifier_accuracy),
+        *(scale_publishing, start_up, command_ratios, paper_claims, paper_contenders, classifier_accuracy),
     )
 }
 

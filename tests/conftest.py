@@ -21,6 +21,7 @@ from quick_catalogue import build_catalogue, empty_catalogue, place
 from quick_pictures import UNDRAWN
 
 import examples  # noqa: F401  (sets how many examples are tried)
+from dphist_pipeline import arrow_without_pandas
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
@@ -80,6 +81,7 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(release, "started_early", nullcontext)
+        patch.setattr(arrow_without_pandas, "arrow_without_pandas", lambda: None)  # frames are tried, too
         patch.setattr(building, "build_catalogue", build_catalogue)
         patch.setattr(building, "build_apart", building.build)
         if "catalogue" in parts:

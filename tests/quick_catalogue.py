@@ -23,7 +23,10 @@ class _Anew(Exception):
 
 
 def build_catalogue(
-    public: Path, scratch: Path, read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None
+    public: Path,
+    scratch: Path,
+    read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None,
+    empty: object = None,
 ) -> Path:
     """As `catalogue.build_catalogue`, which adds to the file that is there, or to an empty one in its place."""
     place(public)

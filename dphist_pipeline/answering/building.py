@@ -11,15 +11,14 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import duckdb
 
 from dphist_pipeline import early_processes
-from dphist_pipeline.answering.catalogue import build_catalogue
+from dphist_pipeline.answering.catalogue import build_catalogue, kept_empty
 from dphist_pipeline.answering.catalogue_tables import version
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
@@ -59,7 +58,7 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
         raise CatalogueNotBuilt(problem)
 
 
-def build(public: Path, scratch: Path, anew: bool = False) -> None:
+def build(public: Path, scratch: Path, anew: bool = False, empty: Callable[[Path], Path] | None = None) -> None:
     """Writes the catalogue, the latest cells of every release as files, what pages read, and last the pages."""
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.answering._picker_files import write_picker
@@ -68,23 +67,16 @@ def build(public: Path, scratch: Path, anew: bool = False) -> None:
 
     derived = DerivedFiles(public)
     derived.set_notices(scratch)
-    build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch))
+    build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch), empty)
     write_latest_cells(public, scratch)
     derived.write_index(scratch, anew)
 
 
-class _NoPandas(MetaPathFinder):
-    """Hides pandas from Arrow, which imports it where it is installed: that takes longer than the catalogue."""
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        """Finds no module, and stops the search for pandas."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError(name=fullname)
-
-
 def main() -> None:
     """Runs in the separate process: builds the catalogue, and says why it cannot."""
-    sys.meta_path.insert(0, _NoPandas())
+    from dphist_pipeline.arrow_without_pandas import arrow_without_pandas
+
+    arrow_without_pandas()
     version()  # reads the macros, which every build needs
     # Loaded while the release still counts.
     for name in ("answering._picker_files", "answering.latest_cells", "publishing._index_pages"):
@@ -93,7 +85,7 @@ def main() -> None:
         public, scratch, anew = json.loads(task)
         problem = folder = ""
         try:
-            build(Path(public), Path(scratch), anew)
+            build(Path(public), Path(scratch), anew, kept_empty)
         except PublishedFilesDamaged as error:
             problem, folder = error.problem, str(error.folder)
         except DphistError as error:

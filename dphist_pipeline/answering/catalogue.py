@@ -26,7 +26,8 @@ number of each cell) and views of it; see `views`. What users do not ask lies in
 
 A publication is added to a copy of the file, so that its cost does not grow with what was published before. Everything
 is built from the public files where that cannot be right: the file is missing, damaged, of another version or written
-to by somebody else, or a publication that it holds was withdrawn, replaced or moved away.
+to by somebody else, or a publication that it holds was withdrawn, replaced or moved away. To create the macros takes
+longer than to add a release: so an empty catalogue is kept among Python's compiled files, and a copy of it added to.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import duckdb
@@ -111,20 +115,24 @@ class Catalogue:
 
 
 def build_catalogue(
-    public: Path, scratch: Path, read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None
+    public: Path,
+    scratch: Path,
+    read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None,
+    empty: Callable[[Path], Path] | None = None,
 ) -> Path:
     """Writes `catalog.duckdb` beside the releases, one process at a time; programs with the old file go on reading it.
 
     Args:
         read: is given the draft, attached as `catalogue` and in use, before it takes its place: to attach the file
             again would take longer than most readings. The catalogue takes its place even if this fails.
+        empty: gives an empty catalogue to begin with where the one that is there cannot serve; see `kept_empty`.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
     """
     draft, catalogue, sealed = scratch / NAME, public / NAME, int(time.time())
     failure: Exception | None = None
-    with _drafted(public, draft, sealed) as connection:
+    with _drafted(public, draft, sealed, empty) as connection:
         try:
             # A file or the network is asked for by none of our views, but somebody may have altered the file.
             connection.execute("SET enable_external_access = false")
@@ -143,20 +151,52 @@ def build_catalogue(
 
 
 @contextmanager
-def _drafted(public: Path, draft: Path, sealed: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def _drafted(
+    public: Path, draft: Path, sealed: int, empty: Callable[[Path], Path] | None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the draft, which has every publication."""
-    with _one_thread() as connection:
-        if _is_added_to_copy(connection, public, draft, sealed):
-            yield connection
-            return
-    for leftover in (draft, draft.with_name(f"{NAME}.wal")):
+    bases: list[Callable[[Path], Path]] = [lambda scratch: public / NAME, *([empty] if empty else [])]
+    for base_in in bases:
+        base = base_in(draft.parent)
+        with _one_thread() as connection:
+            if _is_added_to_copy(connection, base, public, draft, sealed):
+                yield connection
+                return
+    with _created(draft, Catalogue(public).publications(), sealed) as connection:
+        yield connection
+
+
+def kept_empty(scratch: Path) -> Path:
+    """The empty catalogue of this version, made if need be; no file where it can be neither made nor kept.
+
+    For the process that has read no record alone: its file goes into every store.
+    """
+    kept = Path(cache_from_source(__file__)).with_name(f"{version()}.{NAME}")
+    # Whoever may write there could change the program.
+    if not kept.exists() and not sys.dont_write_bytecode and os.access(kept.parent, os.W_OK):
+        made, sealed = scratch / f"empty.{NAME}", int(time.time())
+        with _created(made, [], sealed):
+            pass
+        os.utime(made, (sealed, sealed))
+        with suppress(OSError), tempfile.TemporaryDirectory(dir=kept.parent) as beside:
+            for older in kept.parent.glob(f"*.{NAME}"):
+                older.unlink()
+            Path(shutil.copy2(made, beside)).replace(kept)
+        made.unlink()
+    return kept
+
+
+@contextmanager
+def _created(draft: Path, publications: Sequence[Publication], sealed: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a new catalogue of some publications."""
+    for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
         leftover.unlink(missing_ok=True)
     with _one_thread() as connection:
         how = f"STORAGE_VERSION '{OLDEST_DUCKDB}', BLOCK_SIZE {BLOCK}"
         connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
         connection.execute("USE catalogue")
         connection.execute("BEGIN TRANSACTION")  # one, since each is written to disk
-        create_tables(connection, Catalogue(public).publications())
+        create_tables(connection, publications)
         connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
         connection.execute("COMMIT")
         yield connection
@@ -191,11 +231,14 @@ def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     return folders
 
 
-def _is_added_to_copy(connection: duckdb.DuckDBPyConnection, public: Path, draft: Path, sealed: int) -> bool:
-    """Copies the catalogue and adds what was published since; False if it must be built from the public files."""
+def _is_added_to_copy(
+    connection: duckdb.DuckDBPyConnection, catalogue: Path, public: Path, draft: Path, sealed: int
+) -> bool:
+    """Copies a catalogue and adds the publications that it lacks; False if it cannot serve."""
     try:
-        time_of_file = (public / NAME).stat().st_mtime_ns
-        shutil.copyfile(public / NAME, draft)  # within the kernel, where that can
+        time_of_file = catalogue.stat().st_mtime_ns
+        draft.with_name(f"{NAME}.wal").unlink(missing_ok=True)
+        shutil.copyfile(catalogue, draft)  # within the kernel, where that can
         connection.execute(f"ATTACH {literal(str(draft))} AS catalogue")
         connection.execute("USE catalogue")
         versions = connection.execute(f"SELECT version, sealed FROM {PLACES.table('dph_version')}").fetchall()

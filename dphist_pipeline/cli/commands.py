@@ -21,7 +21,7 @@ class Home(NamedTuple):
     summary: str
 
 
-# What builds the catalogue: `dphist release` starts it before it imports anything itself.
+# What builds the catalogue: `dphist release` starts it once there are records to read.
 NEEDED_BY_RELEASE = ("dphist_pipeline.answering.building",)
 
 HOMES = {

@@ -31,9 +31,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import URL
+from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.files import (
@@ -50,12 +48,15 @@ from dphist_pipeline.files import (
 )
 from dphist_pipeline.ledger.entries import Charge, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
-from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.ledger.witness import Witness, place_of
-from dphist_pipeline.publishing.bucket_sync import BucketSync
-from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.statements import Statement
+from dphist_pipeline.publishing.public_names import CURRENT
+
+# A question to what is published opens no ledger: SQLAlchemy and keys are imported where one is opened.
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+    from dphist_pipeline.ledger.ledger import Ledger
+    from dphist_pipeline.ledger.witness import Witness
+    from dphist_pipeline.publishing.bucket_sync import BucketSync
 
 FORM = 2  # of the public folder; 1 had downloads, lists of rendered pages, and cards that audits seal
 DESCRIBED, FOLDER = "store.json", "folder.json"
@@ -145,6 +146,10 @@ class Store:
             Halted: something is there already, or the folder cannot be made.
             LedgerError: ledger, key or witness cannot be where they are to be.
         """
+        from dphist_pipeline.ledger.ledger import Ledger
+        from dphist_pipeline.ledger.signing import Operator
+        from dphist_pipeline.ledger.witness import Witness
+
         witness = Witness.at()
         root = make_folders(root, witness)
         store_id, created = uuid.uuid4().hex, None
@@ -174,6 +179,9 @@ class Store:
             Halted: the environment names no ledger, or a store cannot be made there.
             LedgerError: there is no such ledger, or its witness is another one.
         """
+        from dphist_pipeline.ledger.ledger import Ledger
+        from dphist_pipeline.ledger.witness import Witness
+
         if not os.environ.get("DPHIST_LEDGER"):
             raise store_unusable(root, "cannot be made: set DPHIST_LEDGER and DPHIST_WITNESS as on its other hosts")
         ledger, witness = Ledger.open(_ledger_address(root)), Witness.at()
@@ -213,7 +221,7 @@ class Store:
         It may be a store's, or a copy, which stays as it is; by default as `folder` says.
         """
         root = cls.folder(None if named is None else Path(named))
-        if not (root / DESCRIBED).exists() and any(root.glob(f"*/{DerivedFiles.current}")):
+        if not (root / DESCRIBED).exists() and any(root.glob(f"*/{CURRENT}")):
             return root.absolute()
         return cls.open(root).public
 
@@ -258,6 +266,8 @@ class Store:
 
     @cached_property
     def _opened_ledger(self) -> Ledger:
+        from dphist_pipeline.ledger.ledger import Ledger
+
         ledger = Ledger.open(self.ledger_url, self.ledger_id)
         kind = network_disk(self.confidential) if isinstance(ledger.place, Path) else None
         if kind is not None:
@@ -277,6 +287,8 @@ class Store:
 
     def witness(self, ledger: Ledger) -> Witness:
         """What holds every charge outside of the store; refused where it would be copied with the ledger."""
+        from dphist_pipeline.ledger.witness import Witness
+
         witness = Witness.at(self.witness_file)
         witness.refuse_ledger(ledger.place)
         witness.refuse_inside(self.root)
@@ -302,12 +314,14 @@ class Store:
         Raises:
             LedgerError, PublishedFilesDamaged: what does not agree.
         """
+        from dphist_pipeline.ledger.witness import place_of
         from dphist_pipeline.publishing.published_files import (
             PublishedFilesDamaged,
             PublishedFolder,
             forget_digests,
             read_audit,
         )
+        from dphist_pipeline.publishing.statements import Statement
 
         forget_digests()
         ledger = self.ledger()
@@ -367,6 +381,8 @@ class Store:
 
     def unrecorded(self, ledger: Ledger) -> list[Charge]:
         """Charges whose files are published though the ledger does not say so: its end was cut off."""
+        from dphist_pipeline.publishing.statements import Statement
+
         charges = [charge for account in ledger.accounts() for charge in Statement.of(ledger, account.name).charges]
         # The files first, the ledger second: a run enters its publication before anybody sees a file.
         published_charges = [
@@ -548,6 +564,8 @@ class Store:
         """The copy in the store's bucket; None where the store has none."""
         if self.public_address is None:
             return None
+        from dphist_pipeline.publishing.bucket_sync import BucketSync
+
         return BucketSync(self.public, self.public_address, self.bucket_memory)
 
     @property
@@ -617,6 +635,8 @@ def make_folders(root: Path, witness: Witness) -> Path:
 
 def _ledger_address(root: Path) -> str | URL:
     """Where the ledger of a store is: $DPHIST_LEDGER, else a file in its folder, which is absolute."""
+    from sqlalchemy import URL
+
     # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
     return os.environ.get("DPHIST_LEDGER") or URL.create("sqlite", database=str(root / "ledger.sqlite"))
 

@@ -15,11 +15,14 @@ from unittest import mock
 import duckdb
 import pytest
 from system.small_release import Project
+from typer.testing import CliRunner
 
 from dphist_pipeline import early_processes
-from dphist_pipeline.answering import building
+from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.answering.building import CatalogueNotBuilt
+from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
+from dphist_pipeline.errors import DphistError
 
 pytestmark = pytest.mark.slow
 
@@ -43,11 +46,13 @@ def test_a_release_has_its_catalogue_built_by_another_process(project: Project, 
             super().__init__(command, **options)
 
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(project.root.parent / "compiled"))
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
     monkeypatch.setattr(early_processes.subprocess, "Popen", Noted)
     project.release()
     ((command, environment),) = ran
     assert command[1:] == ["-P", "-m", "dphist_pipeline.answering.building"]
-    assert set(environment) == {"PATH", "PYTHONPATH"}
+    assert set(environment) == {"PATH", "PYTHONPATH", "NUMBA_CACHE_DIR"}
     assert "hunter2" not in str(environment)
     assert (project.root / "public" / "catalog.duckdb").stat().st_size > 0
     project.release()
@@ -70,7 +75,6 @@ def test_a_full_disk_is_named_with_its_folder(
 
     monkeypatch.setattr(building, "build", build)
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps([str(tmp_path), str(tmp_path), False]) + "\n"))
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     building.main()
     said, folder = json.loads(capsys.readouterr().out)
     assert folder == ""
@@ -81,7 +85,6 @@ def test_a_full_disk_is_named_with_its_folder(
 def test_another_error_of_the_other_process_is_no_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "build", mock.Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps([str(tmp_path), str(tmp_path), False]) + "\n"))
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     with pytest.raises(PermissionError):
         building.main()
 
@@ -120,6 +123,57 @@ def test_processes_that_were_started_early_are_used_and_ended(project: Project, 
     assert all(process.returncode is not None for process in started.values())
     with duckdb.connect(project.root / "public" / "catalog.duckdb", read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM dph_releases").fetchall() == [(2,)]
+
+
+def test_a_replay_a_refused_run_and_a_new_store_start_no_process(project: Project, monkeypatch, tmp_path: Path) -> None:
+    project.release()
+    monkeypatch.setattr(early_processes, "start", mock.Mock(side_effect=AssertionError("for nothing")))
+    with early_processes.started_early(NEEDED_BY_RELEASE):
+        assert project.release().replayed
+        with pytest.raises(DphistError):
+            project.release("2024-01-09")  # no first day of a week
+    monkeypatch.setenv("DPHIST_OPERATOR_KEY", str(tmp_path / "operator.key"))
+    monkeypatch.setenv("DPHIST_WITNESS", str(tmp_path / "witness.sqlite"))
+    made = CliRunner().invoke(app, ["init", "--store", str(tmp_path / "other")])
+    assert made.exit_code == 0 and list((tmp_path / "other" / "public").iterdir()) == []
+
+
+def test_a_kept_empty_catalogue_saves_creating_the_macros(project: Project, monkeypatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as here:
+        here.setattr(building, "build_apart", building.build)
+        project.release()
+    public, scratch = project.root / "public", tmp_path / "scratch"
+    scratch.mkdir()
+
+    def macros() -> list[Any]:
+        with duckdb.connect(public / "catalog.duckdb", read_only=True) as connection:
+            assert connection.execute("SELECT period FROM dph_releases").fetchall() != []
+            return connection.execute(
+                "SELECT schema_name, function_name, parameters FROM duckdb_functions() "
+                "WHERE database_name = 'catalog' ORDER BY ALL"
+            ).fetchall()
+
+    (public / "catalog.duckdb").unlink()
+    catalogue.build_catalogue(public, scratch)
+    anew = macros()
+    monkeypatch.setattr(catalogue, "cache_from_source", lambda source: str(tmp_path / "catalogue.pyc"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    kept = catalogue.kept_empty(scratch)
+    (public / "catalog.duckdb").unlink()
+    with monkeypatch.context() as here:
+        here.setattr(catalogue, "create_tables", mock.Mock(side_effect=AssertionError("created anew")))
+        catalogue.build_catalogue(public, scratch, empty=catalogue.kept_empty)
+    assert macros() == anew and anew
+    kept.write_bytes(b"damaged")
+    (public / "catalog.duckdb").unlink()
+    catalogue.build_catalogue(public, scratch, empty=catalogue.kept_empty)
+    assert macros() == anew and list(scratch.iterdir()) == []
+
+
+def test_no_empty_catalogue_is_kept_where_python_keeps_no_compiled_files(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(catalogue, "cache_from_source", lambda source: str(tmp_path / "catalogue.pyc"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert not catalogue.kept_empty(tmp_path).exists()
 
 
 def test_early_processes_end_when_their_starter_does() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.answering.exports.formats import format_named, names, summary_of, write_export
+from dphist_pipeline.answering.exports.formats import OWN, format_named, names, summary_of, write_export
 from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.releasing.store import Store
@@ -45,7 +45,10 @@ def export(
     error and a word for the reliability, in one of these formats:
     """
     from dphist_pipeline.answering.exports.rows import Exported
+    from dphist_pipeline.arrow_without_pandas import arrow_without_pandas
 
+    if to in OWN:  # a format of another package may have frames of pandas
+        arrow_without_pandas()
     exported = Exported.read(Store.public_folder(store), release, period, revision, decimals)
     file = output or Path(f"{release}_published{format_named(to).ending}")
     files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))

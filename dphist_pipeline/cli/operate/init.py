@@ -9,14 +9,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.answering.building import CatalogueNotBuilt
 from dphist_pipeline.cli.operate.ledger import allow_code_lists
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
 from dphist_pipeline.publishing.bucket_sync import checked_address
-from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.store import Key, Store
 
 
@@ -45,7 +43,8 @@ def init(
 
     The user who runs this is the ledger's operator. Decisions are signed
     with a key in the user's configuration, which is made if missing. The
-    public folder has an empty catalogue for SQL from the start.
+    public folder is empty: catalogue and pages come with the first
+    release, or at once with a bucket, which is tried thereby.
     """
     if public is not None:
         public = checked_address(public)
@@ -53,9 +52,12 @@ def init(
     new_store = Store.join(root, public) if join else Store.create(root, public)
     for folder in code_lists or []:
         allow_code_lists(new_store, folder)
-    with suppress(CatalogueNotBuilt):
-        # Its macros take half a second; so the first release adds to it. Where it fails, that release builds it.
-        PublicFolder(new_store).refresh(Key("empty", "all", 1))
+    if public:  # a bucket that refuses is told now, not by the first release
+        from dphist_pipeline.answering.building import CatalogueNotBuilt
+        from dphist_pipeline.releasing.public_folder import PublicFolder
+
+        with suppress(CatalogueNotBuilt):
+            PublicFolder(new_store).refresh(Key("empty", "all", 1))
     if as_json:
         facts = {"store": str(new_store.root), "id": new_store.id, "ledger": new_store.ledger_id}
         print_json(facts | ({"public": public} if public else {}))

@@ -50,11 +50,12 @@ def release(
 def _release(
     spec: Path, period: str | None, store: Path | None, reason: str, upstream_checked: str, as_json: bool
 ) -> None:
-    # Imported here, while the processes that were started early import what they need.
+    # Imported here: a wrong usage needs none of these.
     from rich.markup import escape
 
     from dphist_pipeline.answering.doubts import doubt_of_publication
     from dphist_pipeline.answering.past_periods import Compared
+    from dphist_pipeline.arrow_without_pandas import arrow_without_pandas
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
     from dphist_pipeline.releasing import release
@@ -63,6 +64,8 @@ def _release(
     from dphist_pipeline.releasing.store import Store
 
     checked = load_spec(spec, store)
+    if checked.engine == "duckdb":  # the client of Spark has frames of pandas
+        arrow_without_pandas()
     opened_store = Store.named(store)
     beside = SpecCheck(checked, opened_store)
     changed = beside.changed_since_signed()

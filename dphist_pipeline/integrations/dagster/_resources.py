@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
 
@@ -52,6 +53,8 @@ class PublishedTable(dg.ConfigurableResource[Any]):
         Attaches the catalogue as `dphist`, read-only, unless it is attached.
         """
         store = DphistStore(folder=self.folder).store()
+        if not (store.public / "catalog.duckdb").exists():  # it comes with the first release
+            raise NotPublished("release", self.release, [])
         catalogue = str(store.public / "catalog.duckdb").replace("'", "''")
         connection.execute(f"ATTACH IF NOT EXISTS '{catalogue}' AS dphist (READ_ONLY)")
         return connection.table(f"dphist.{self.release}")

@@ -16,6 +16,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.kept_numbers import kept_numbers
+
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Range = tuple[int, int, float]  # first cell, the cell after the last, weight
@@ -27,6 +29,7 @@ MOST_NARROW = 128
 NARROW_FOR_A_WIDE = 15
 ONE_TRIAL = 512
 WORTH = 0.99
+KEPT_FROM = 256
 MEMORY = 12
 MOST_STEPS = 150
 GOOD_ENOUGH = 2e-5
@@ -66,7 +69,12 @@ def weights_along(
     """
     if workload == "file" and not queries:
         return np.ones((1, cells), dtype=np.int64)
-    return np.vstack(strategy_for(_gram_of(workload, cells, length, queries), total))
+
+    def search() -> Numbers:
+        return np.vstack(strategy_for(_gram_of(workload, cells, length, queries), total))
+
+    # On 1,000 cells the search takes seconds, in every process that checks, forecasts or releases.
+    return search() if cells < KEPT_FROM else kept_numbers(__file__, (workload, cells, total, length, queries), search)
 
 
 def total_along(axes: int) -> int:

@@ -71,8 +71,8 @@ audit: $(READY)  ## the privacy audits, on all processors: replays on neighbours
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'audit and not soak'
 	$(BIN)/python tests/audits/audit_report.py
 
-record: $(READY)  ## what a new mechanism asks of the doors, for the tests that hold it
-	PYTHONPATH=tests $(BIN)/python tests/golden/test_questions_to_doors.py
+record: $(READY)  ## what a new mechanism asks of the measurements, for the tests that hold it
+	PYTHONPATH=tests $(BIN)/python tests/golden/test_queries_to_measurements.py
 
 mutations: $(READY)  ## breaks one line of the program at a time: which test notices?
 	$(BIN)/python tests/audits/mutations.py

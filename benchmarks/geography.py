@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 from rows import timed
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate

@@ -21,7 +21,7 @@ from math import sqrt
 import numpy as np
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 

@@ -21,7 +21,7 @@ from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, cou
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import withheld
-from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.confidential.row_queries import ObservedRows
 
 # A process has one environment and one standard error.
 ONE_AT_A_TIME = threading.Lock()

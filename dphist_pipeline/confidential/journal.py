@@ -1,4 +1,4 @@
-"""The journal: a door's answer is durable, and the only one under its name, before anybody sees it.
+"""The journal: a measurement's answer is durable, and the only one under its name, before anybody sees it.
 
 A draw is written to a scratch file, made durable, and linked to its name, which fails when the name is taken.
 A run that loses the race reads the winner's answer. So runs that crash and resume, or that race, all go on from the
@@ -31,7 +31,7 @@ Elsewhere = Callable[[str], DphistError | None]
 
 
 class JournalMismatch(AfterCharge):
-    """An answer in the journal was made for another question, or is damaged."""
+    """An answer in the journal was made for another query, or is damaged."""
 
     def __init__(self, path: Path, problem: str) -> None:
         self.path, self.problem = path, problem
@@ -42,14 +42,14 @@ class JournalMismatch(AfterCharge):
 
 
 class Answers(Protocol):
-    """Where doors leave what they drew. Studies have none, as they are in no ledger: every question is drawn anew."""
+    """Where measurements leave what they drew. Studies have none, being in no ledger: every query is drawn anew."""
 
-    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The only answer to `question` under the name `step`; drawn where there is none yet.
+    def answer(self, step: str, query: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
+        """The only answer to `query` under the name `step`; drawn where there is none yet.
 
         Args:
             step: name of the budget, or one made of it; a journal calls the answer's file so.
-            question: the door, exact epsilon and scale, and a digest, as text; an answer to another one is refused.
+            query: the measurement, exact epsilon and scale, and a digest, as text; an answer to another one is refused.
             draw: gives the answer, one dimension; called at most once.
         """
         ...
@@ -78,10 +78,10 @@ class Journal:
         self._folder, self._scratch, self._charge = folder, scratch, charge
         self._vouch, self._elsewhere = vouch, elsewhere
 
-    def answer(self, step: str, question: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
-        """The only answer to `question` under the name `step`; drawn where there is none yet."""
+    def answer(self, step: str, query: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
+        """The only answer to `query` under the name `step`; drawn where there is none yet."""
         final = self._folder / f"{step}.answer"
-        facts = {**question, "step": step, "charge": self._charge}
+        facts = {**query, "step": step, "charge": self._charge}
         if not final.exists():
             refusal = self._elsewhere(step)
             if refusal is None:

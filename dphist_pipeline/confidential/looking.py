@@ -27,7 +27,7 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading._positions import Positions
 from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepared, stage_rows
 from dphist_pipeline.confidential.reading.source import Source, engine_settings, withheld
-from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.csv_text import LOST
 from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.errors import Refused

@@ -11,9 +11,9 @@ decided by their first 16 bits: where no threshold begins with those, all words 
 Above `LARGEST_TABLE` the draw is a difference of two geometric numbers (that is discrete Laplace), each split as
 G = A·n + R: by the memoryless law A = G div n and R = G mod n are independent, A is geometric with q^n
 and R is geometric below n. The floors are certified in `estimates/certified.py`.
-int64 has to end somewhere. Discrete Laplace noise is cut off at ±2^53, which doors make a post-processing of noise
-without an end (see `doors`). Geometric numbers, also those whose difference is taken, end at 2^62: at the largest
-scale, 10^7, one reaches that with probability exp(-2^62 / 10^7) < 10^(-10^11), and only after 10^14 steps of a
+int64 has to end somewhere. Discrete Laplace noise is cut off at ±2^53, which measurements make a post-processing of
+noise without an end (see `measurements`). Geometric numbers, also those whose difference is taken, end at 2^62: at the
+largest scale, 10^7, one reaches that with probability exp(-2^62 / 10^7) < 10^(-10^11), and only after 10^14 steps of a
 refinement, so no run that ends has seen it. (Ending them at 2^53 would not do: the difference of two numbers that are
 both cut off is 0, whatever it was.)
 """

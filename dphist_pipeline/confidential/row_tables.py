@@ -15,7 +15,7 @@ from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential._table_counts import count_marginals
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal
 from dphist_pipeline.confidential.reading._positions import MARKS, UNDECLARED, UNPARSED, mark_words
-from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.confidential.row_queries import ObservedRows
 
 Numbers = NDArray[np.int64]
 

@@ -1,13 +1,13 @@
-"""The scores by which doors choose: a closed set of frozen classes, each with its constant beside its proof.
+"""The scores by which measurements choose: a closed set of frozen classes, each with its constant beside its proof.
 
 A score gives every candidate of a group of cells a whole number, larger is better, from the exact counts of that group
 alone. Its `constant` c says how far: for any two sets of counts x and x' of the group, no score moves by more than
 c·||x - x'||_1. Counts are whole, so it is enough to prove that a step of one in one count moves no score by more than
 c; the steps from x to x' add up. Parameters are public: mechanisms compute them from settings and noisy answers.
 
-A door takes an instance of a class in `SCORES`, no subclass and nothing that merely looks like one, and works with a
-copy that it makes itself. So no code of a mechanism runs on exact counts. A mechanism that needs another score adds a
-class here.
+A measurement takes an instance of a class in `SCORES`, no subclass and nothing that merely looks like one, and works
+with a copy that it makes itself. So no code of a mechanism runs on exact counts. A mechanism that needs another score
+adds a class here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential._plain_values import DoorMisuse, whole_number, whole_numbers
+from dphist_pipeline.confidential._plain_values import MeasurementMisuse, whole_number, whole_numbers
 
 Numbers = NDArray[np.int64]
 Centre = Literal["median", "mean"]
@@ -162,7 +162,7 @@ class CutByDeviations(Score):
     def __post_init__(self) -> None:
         kinds = (type(self.centre), type(self.may_keep))
         if kinds != (str, bool) or self.centre not in get_args(Centre):
-            raise DoorMisuse("a cut has `centre` median or mean, and `may_keep` True or False")
+            raise MeasurementMisuse("a cut has `centre` median or mean, and `may_keep` True or False")
         whole_number(self.price, "the price of a cut", 0, LARGEST_PARAMETER)
 
     @property
@@ -227,7 +227,7 @@ class NextByNearness(Score):
     def __post_init__(self) -> None:
         steps = whole_numbers(self.steps, "steps to the candidates")
         if steps.ndim != 1 or steps.size == 0 or steps.min() < 0 or steps.max() > LARGEST_PARAMETER:
-            raise DoorMisuse("steps to the candidates must be whole numbers from 0 to 2^52, one a candidate")
+            raise MeasurementMisuse("steps to the candidates must be whole numbers from 0 to 2^52, one a candidate")
         steps.flags.writeable = False
         object.__setattr__(self, "steps", steps)
 
@@ -239,7 +239,7 @@ class NextByNearness(Score):
     def candidates(self, size: int) -> int:
         """All cells but the first; there must be a step for each."""
         if size != self.steps.size + 1:
-            raise DoorMisuse("a score by nearness needs one step for every cell of its group but the first")
+            raise MeasurementMisuse("a score by nearness needs one step for every cell of its group but the first")
         return size - 1
 
     def scores(self, exact: Numbers) -> Numbers:
@@ -250,7 +250,9 @@ class NextByNearness(Score):
 
 def _starts(size: int, buckets: int) -> int:
     if size > MOST_CELLS:
-        raise DoorMisuse(f"a start of the last bucket is chosen among at most {MOST_CELLS:,} cells, not {size:,}")
+        raise MeasurementMisuse(
+            f"a start of the last bucket is chosen among at most {MOST_CELLS:,} cells, not {size:,}"
+        )
     return size - (buckets - 1)
 
 
@@ -269,9 +271,9 @@ def own_copy(score: object) -> Score:
     Classes are compared by identity: a class may say of itself that it equals another.
 
     Args:
-        score: of a mechanism, so of any class; `DoorMisuse` for one outside `SCORES`, or with wrong parameters.
+        score: of a mechanism, so of any class; `MeasurementMisuse` for one outside `SCORES`, or with wrong parameters.
     """
     for known in SCORES:
         if type(score) is known:
             return known(*(getattr(score, field.name) for field in fields(known)))  # type: ignore[arg-type]
-    raise DoorMisuse("a score must be an instance of a class in confidential.scores.SCORES, and of no subclass")
+    raise MeasurementMisuse("a score must be an instance of a class in confidential.scores.SCORES, and of no subclass")

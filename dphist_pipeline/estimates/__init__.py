@@ -1,4 +1,5 @@
-"""Public numbers that both sides of the privacy wall use: budgets, noisy answers and their laws, estimates, intervals.
+"""Public numbers that both sides of the privacy boundary use: budgets, noisy answers and their laws, estimates,
+intervals.
 
 Nothing here draws noise or knows a file: noise lies in `confidential`, arithmetic without an epsilon in `solvers`.
 """

@@ -21,11 +21,11 @@ class BudgetMisuse(Halted):
 
 
 class Budget:
-    """A share of a release's epsilon. It is used once: split, spent at one door (a noisy measurement), or forfeited.
+    """A share of a release's epsilon. It is used once: split, spent at one noisy measurement, or forfeited.
 
     Args:
         epsilon: size of the budget, from 10^-6 to 50.
-        step: name of the budget; the journal stores the door's answer under this name.
+        step: name of the budget; the journal stores the measurement's answer under this name.
     """
 
     def __init__(self, epsilon: Fraction, step: str = "counts") -> None:
@@ -75,7 +75,7 @@ class Budget:
         return scale
 
     def spend(self) -> Fraction:
-        """Marks the budget as spent at a door, and returns its epsilon."""
+        """Marks the budget as spent at a measurement, and returns its epsilon."""
         self._charge(self.step)
         return self.epsilon
 

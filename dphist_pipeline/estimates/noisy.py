@@ -1,4 +1,4 @@
-"""Answers of doors (noisy measurements of exact counts), each with the law of its noise. Public."""
+"""Answers of measurements (noisy measurements of exact counts), each with the law of its noise. Public."""
 
 from __future__ import annotations
 

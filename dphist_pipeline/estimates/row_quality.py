@@ -1,4 +1,4 @@
-"""What the doors said of rows: what the bound cut, what is no declared value; and how readers are told. Public.
+"""What the measurements said of rows: what the bound cut, what is no declared value; and how readers are told. Public.
 
 *Failed rows.* What the counts hold under `other` limits how many rows can be missing or undeclared on an axis. A
 quality table sees the first T rows of a unit, the counts hold R of them: `other` bounds the rows that failed, but not
@@ -232,7 +232,7 @@ class QualityTable:
 
     @classmethod
     def of(cls, tables: Sequence[RowTable]) -> QualityTable:
-        """What the doors said: each number with its 95 % interval, not cut off."""
+        """What the measurements said: each number with its 95 % interval, not cut off."""
         rows = []
         for table in tables:
             reach = noise_law(table.scale).half_width_of_sum(1)

@@ -1,4 +1,4 @@
-"""Doors to other people's tools: Dagster, data frames of Polars, your own DuckDB.
+"""Ways into other people's tools: Dagster, data frames of Polars, your own DuckDB.
 
 Each module imports its tool, and nothing else in the package does. What a release does lies in `releasing`.
 """

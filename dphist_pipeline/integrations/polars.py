@@ -36,7 +36,7 @@ class DphistFrame:
         derive: Sequence[Mapping[str, Any]] = (),
         keep: Sequence[Mapping[str, Any]] = (),
     ) -> PrivateCounts:
-        """Bounded counts of the frame, behind doors; arguments and errors as of `dphist_pipeline.count_cube`."""
+        """Bounded counts of the frame, behind measurements; arguments and errors as of `dphist_pipeline.count_cube`."""
         return count_cube(
             self._frame,
             domain,

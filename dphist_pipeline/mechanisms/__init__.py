@@ -33,7 +33,7 @@ from typing import ClassVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
@@ -83,7 +83,7 @@ class DomainRefused(Refused):
 
 
 class Mechanism(ABC):
-    """One way to turn exact counts behind doors into an estimate; subclasses are frozen dataclasses.
+    """One way to turn exact counts behind measurements into an estimate; subclasses are frozen dataclasses.
 
     Attributes:
         whole_way: how whole counts are fitted, a number of `Way` in `estimates.whole_tables`: 3 where the sums of its
@@ -95,10 +95,10 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Asks the doors, spending exactly `budget`; a function of their answers alone.
+        """Asks the measurements, spending exactly `budget`; a function of their answers alone.
 
         Args:
-            counts: exact counts behind doors, with their domain and sensitivity.
+            counts: exact counts behind measurements, with their domain and sensitivity.
             budget: exact epsilon, which may be split.
         """
 

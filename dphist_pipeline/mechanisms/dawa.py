@@ -3,7 +3,7 @@
 Paper:    Li, Hay, Miklau, Wang. A data- and workload-aware algorithm for range queries under differential privacy.
           PVLDB 2014. With half of the scale used here and no noise on single cells, as it is commonly coded, the choice
           of buckets loses 2 times its share at three cells and 2.9 times at eight. Here every bucket has noise of its
-          own; the proof is beside `Buckets` in `confidential._questions`. The noise is one-sided, which is enough and
+          own; the proof is beside `Buckets` in `confidential._queries`. The noise is one-sided, which is enough and
           varies less than Laplace noise. Buckets end at halves, quarters, eighths, … of the line. The paper's price of
           a bucket ignores the luck of searching; here two buckets are joined where that costs less deviation than
           about one scale of the noise, or the noise of a range if that is less, and less in large buckets, whose unlike
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate

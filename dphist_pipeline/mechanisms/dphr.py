@@ -17,7 +17,8 @@ Privacy:  `noisy`: order_share of epsilon on `noisy_cells`, the rest on `noisy_s
           there is no order to choose, and its share goes to the other two steps.
 Domain:   any number of axes, ordered or not; where a cell lies plays no part (`exponential`: its number does). Up to
           5,000 cells with `exponential`.
-Cost:     O(m log m) time in the cells m, O(m) memory. `exponential`: O(m²) time, and m - 2 answers of a door, each of
+Cost:     O(m log m) time in the cells m, O(m) memory. `exponential`: O(m²) time, and m - 2 answers of a measurement,
+    each of
           which a release keeps as a file.
 Bars:     the noise of the cells, on `unbiased_estimate`; the error of merging unlike cells is not covered.
 """
@@ -33,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.scores import NextByNearness
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget

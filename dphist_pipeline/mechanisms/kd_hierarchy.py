@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget

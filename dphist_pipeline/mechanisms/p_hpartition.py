@@ -21,7 +21,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.scores import Centre
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget

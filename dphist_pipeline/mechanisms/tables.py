@@ -27,7 +27,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
@@ -65,8 +65,10 @@ class Tables(Mechanism):
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy marginals of a grid, and the cells that fit them best."""
         family = _family_of_grid(counts.domain)
-        doors = (partial(counts.noisy_sums, _groups(counts.domain, axes)) for axes in shares_for(family).marginals)
-        return _fitted(family, doors, budget).tables[_ALL]
+        measurements = (
+            partial(counts.noisy_sums, _groups(counts.domain, axes)) for axes in shares_for(family).marginals
+        )
+        return _fitted(family, measurements, budget).tables[_ALL]
 
     def release_family(self, family: Family, counts: Sequence[PrivateCounts], budget: Budget) -> FamilyEstimate:
         """Noisy cells of the measured marginals, and the tables that fit them best.
@@ -137,12 +139,12 @@ def _groups(domain: Domain, axes: Axes) -> NDArray[np.int64]:
 
 
 def _fitted(
-    family: Family, doors: Iterable[Callable[[Budget], NoisyCells | NoisySums]], budget: Budget
+    family: Family, measurements: Iterable[Callable[[Budget], NoisyCells | NoisySums]], budget: Budget
 ) -> FamilyEstimate:
-    """Asks a door for each marginal that `shares_for` names, in its order, and fits the tables to the answers."""
+    """Asks a measurement for each marginal of `shares_for`, in its order, and fits the tables to the answers."""
     shares = shares_for(family)
     spent, noisy, scales = budget.split(**_named(family, shares)), {}, {}
-    for axes, ask, part in zip(shares.marginals, doors, spent, strict=True):
+    for axes, ask, part in zip(shares.marginals, measurements, spent, strict=True):
         found = ask(part)
         noisy[axes], scales[axes] = found.values.reshape(family.grid(axes).shape), found.scale
     return _estimates(family, noisy, scales, budget.charges)

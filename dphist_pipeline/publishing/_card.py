@@ -47,11 +47,11 @@ from dphist_pipeline.publishing.formatting import (
     rounded,
     shown_number,
 )
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.publishing.rendering import render
-from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
 from dphist_pipeline.spec.declared_columns import conditions, derived_columns
 from dphist_pipeline.sql_files import literal
@@ -141,7 +141,7 @@ def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | Non
     if limit is not None and total is not None and before is not None and before.total is not None:
         # Nothing is compared with a figure that is not shown.
         around = replace(
-            around, is_alike=around.is_alike and min(ToldNumber.of(vars(total)).value, before.total) >= limit
+            around, is_alike=around.is_alike and min(HeadlineFigure.of(vars(total)).value, before.total) >= limit
         )
     return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
@@ -252,7 +252,7 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
 
     `around_zero` is its interval if that holds 0. A figure below `limit` is told as words, without its interval.
     """
-    figure = ToldNumber.of(vars(total))
+    figure = HeadlineFigure.of(vars(total))
     if limit is not None and figure.value < limit:
         not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
         ends = not_shown if figure.lower <= 0 else None

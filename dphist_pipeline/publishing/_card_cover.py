@@ -18,7 +18,7 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.languages.texts import gettext, marked, pgettext, translated
 from dphist_pipeline.publishing.formatting import shown_number, signed_number
-from dphist_pipeline.publishing.told_numbers import ToldNumber
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
 WEEK = 7  # days
 NOBODY = About()
@@ -149,7 +149,7 @@ def _by_chance_in_words(audit: Mapping[str, Any], total: Answer | None, before: 
     """That two totals differ by more than noise and not by more than chance; empty where noise alone may do it."""
     assert total is not None and before is not None and before.total is not None
     assert before.lower is not None and before.upper is not None
-    number = ToldNumber.of(vars(total))
+    number = HeadlineFigure.of(vars(total))
     noise = ((before.upper - before.lower) / 2, (number.upper - number.lower) / 2)
     difference, reach = number.value - before.total, math.hypot(*noise)
     if abs(difference) <= reach:
@@ -163,7 +163,7 @@ def _by_chance_in_words(audit: Mapping[str, Any], total: Answer | None, before: 
 
 def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
     """How a total stands to the one of the period before: noise and chance of both are allowed for."""
-    number = ToldNumber.of(vars(total))
+    number = HeadlineFigure.of(vars(total))
     if (
         before is None
         or before.total is None

@@ -1,4 +1,4 @@
-"""The reader's door: `index.html` of the public folder, and of every release in it.
+"""The reader's first page: `index.html` of the public folder, and of every release in it.
 
 One script runs: that of the picker, on the page of a release that has its files. `default-src 'none'` holds elsewhere.
 

@@ -20,6 +20,7 @@ from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.files import read_regular
 from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing.formatting import shortened, shown_number
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import (
@@ -29,7 +30,6 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFolder,
     read_audit,
 )
-from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.shown_below import limit_of, words_for
 from dphist_pipeline.spec.axes import domain_of
 
@@ -44,7 +44,7 @@ class ListedPublication:
 
     `digest`: of its audit; empty if it is read again next time: it was withdrawn, or is damaged. `first`: the first
     day, `after`: the first day after the period, as ISO text. `damaged`: its files are not those that were published.
-    `page`: it has a card. `total`: of all cells, as `ToldNumber` tells it, with its 95 % interval; None if nothing
+    `page`: it has a card. `total`: of all cells, as `HeadlineFigure` tells it, with its 95 % interval; None if nothing
     tells, or words stand in its place. `limit`: figures below it are told as words, see `shown_below`, 0 where all are
     shown; `below`: the total is one of them.
     """
@@ -244,7 +244,7 @@ def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
             domains = {name: domain_of(table["axes"]) for name, table in audit["tables"].items()}
             place = tables / FamilyChoice(domains, lambda name: read_audit(tables / name)).best_of_total
             folder, audit = place, read_audit(place)
-        number = ToldNumber.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
+        number = HeadlineFigure.of(vars(answer_box(published_estimate(folder, audit), {})), limit=limit_of(audit))
         ends = (number.lower, number.upper) if number.has_ends else (math.nan, math.nan)
         below = number.limit is not None and number.value < number.limit
         # A page that shows no figure holds none in what it says to the next run either.

@@ -60,7 +60,8 @@ def _drawn(picture: Picture) -> tuple[str, Markup]:
         content = render("picture.svg.j2", drawing=drawing, heading="", about="", whole=False)
         return f"0 0 {drawing.width:.0f} {math.ceil(drawing.height)}", Markup(content)  # the template escaped it
     except Exception:
-        # What was drawn from the doors is paid for and must come out: the tables have every number of the picture.
+        # What was drawn from the measurements is paid for and must come out: the tables have every number of the
+        # picture.
         return "0 0 1 1", Markup("")
 
 

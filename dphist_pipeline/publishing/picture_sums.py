@@ -70,7 +70,7 @@ class Marginal:
     """Sums of cells; every array has one side for each axis in `axes`.
 
     Attributes:
-        values: the estimates of single cells, and the unbiased sums of several (see `told_numbers`), in records.
+        values: the estimates of single cells, and the unbiased sums of several (see `headline_figures`), in records.
         summed: whether several cells are summed, everywhere or somewhere; None if nowhere.
         low: lower ends of the 95 % intervals around the unbiased sums; None if the mechanism bought no noisy cells.
         high: upper ends, likewise.

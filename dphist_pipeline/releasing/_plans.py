@@ -106,7 +106,7 @@ def rows_seen(spec: ReleaseSpec) -> int | None:
 
 
 def run_of(spec: ReleaseSpec) -> MechanismRun:
-    """The mechanism of a spec, with what its doors count."""
+    """The mechanism of a spec, with what its measurements count."""
     family = spec.family
     measured = () if family is None else tuple(shares_for(family).marginals)
     grids = (spec.domain,) if family is None else tuple(family.grid(axes) for axes in measured)

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from dphist_pipeline.confidential.doors import PrivateCounts as PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading._declared_columns import refuse_shadowing
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
@@ -97,10 +97,11 @@ def count_cube(
     derive: Sequence[Mapping[str, Any]] = (),
     keep: Sequence[Mapping[str, Any]] = (),
 ) -> PrivateCounts:
-    """Bounded counts of a data frame, behind doors: for studies with `sanitize`, not for publishing.
+    """Bounded counts of a data frame, behind measurements: for studies with `sanitize`, not for publishing.
 
-    Reads, bounds and counts exactly as a release does. No row is computed before a mechanism asks the first door; then
-    the columns that count are written to a private temporary file, once, and the counts stay in memory.
+    Reads, bounds and counts exactly as a release does. No row is computed before a mechanism asks the first
+    measurement; then the columns that count are written to a private temporary file, once, and the counts stay in
+    memory.
 
     Args:
         frame: of Polars or pandas, an Arrow table, a DuckDB relation, or any other frame that Narwhals knows. Column
@@ -139,7 +140,7 @@ def count_cube(
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
 
-    @cache  # one count for all doors: kept rows follow a key that is fresh for every count
+    @cache  # one count for all measurements: kept rows follow a key that is fresh for every count
     def counts() -> NDArray[np.int64]:
         from dphist_pipeline.confidential.cube import read_and_count
 

@@ -1,4 +1,4 @@
-"""An operator's look at records: noted in the ledger first, then shown on a terminal by the room itself."""
+"""An operator's look at records: noted in the ledger first, then shown on a terminal by `confidential` itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quality table of a release: which questions about rows are asked, for which shares of what it may cost."""
+"""The quality table of a release: which queries about rows are asked, for which shares of what it may cost."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Answers
-from dphist_pipeline.confidential.row_questions import (
+from dphist_pipeline.confidential.measurements import PrivateRows
+from dphist_pipeline.confidential.row_queries import (
     FailuresByAxis,
     Limits,
     ObservedRows,
-    RowQuestion,
+    RowQuery,
     RowsByPlace,
     RowsCut,
     RowsCutBy,
@@ -30,10 +30,10 @@ from dphist_pipeline.spec.sources import EVERY_ROW
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question, and what its numbers are called: statistic, axis, position and category of each."""
+    """A query, and what its numbers are called: statistic, axis, position and category of each."""
 
     step: str
-    question: RowQuestion
+    query: RowQuery
     names: list[tuple[str, str | None, int | None, str | None]]
 
 
@@ -42,16 +42,17 @@ def buy_quality(
 ) -> tuple[RowTable, ...]:
     """The tables that a spec asks for, each for an equal share of what quality may cost; none where it asks for none.
 
-    That epsilon is what the mechanism leaves of the charge. `load` gives the exact numbers, where a door must draw.
+    That epsilon is what the mechanism leaves of the charge. `load` gives the exact numbers, where a measurement must
+    draw.
     """
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return ()
-    questions = list(_questions(spec, seen))
+    queries = list(_queries(spec, seen))
     budget = Budget(epsilon, "quality")
-    parts = budget.split(**{question.step: Fraction(1, len(questions)) for question in questions})
-    doors = PrivateRows(_limits(spec, seen), load, answers)
-    return tuple(_table(doors, question, part) for question, part in zip(questions, parts, strict=True))
+    parts = budget.split(**{query.step: Fraction(1, len(queries)) for query in queries})
+    measurements = PrivateRows(_limits(spec, seen), load, answers)
+    return tuple(_table(measurements, query, part) for query, part in zip(queries, parts, strict=True))
 
 
 def half_widths(spec: ReleaseSpec) -> dict[str, int]:
@@ -62,11 +63,11 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return {}
-    questions, widths = list(_questions(spec, seen)), dict[str, int]()
-    each = spec.epsilon * spec.quality.share / len(questions)
-    for question in questions:
-        half = noise_law(question.question.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
-        for statistic in dict.fromkeys(names[0] for names in question.names):
+    queries, widths = list(_queries(spec, seen)), dict[str, int]()
+    each = spec.epsilon * spec.quality.share / len(queries)
+    for query in queries:
+        half = noise_law(query.query.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
+        for statistic in dict.fromkeys(names[0] for names in query.names):
             widths[statistic] = max(half, widths.get(statistic, 0))
     return widths
 
@@ -75,7 +76,7 @@ def _limits(spec: ReleaseSpec, seen: int) -> Limits:
     return Limits(spec.max_rows_per_unit, seen, spec.neighbours == "substitute")
 
 
-def _questions(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
+def _queries(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
     axes, shape = spec.domain.axes, spec.domain.shape
     yield _Asked("quality_rows", RowsByPlace(), [("rows", None, None, place) for place in PLACES])
     failures = [(failure, axis.name, None, None) for axis in axes for failure in FAILURES]
@@ -108,7 +109,7 @@ def _called(axis: Axis, position: int) -> str | None:
     return ReaderAxis(axis).range_in_words(lower, upper)
 
 
-def _table(doors: PrivateRows, question: _Asked, budget: Budget) -> RowTable:
-    values, scale = doors.noisy(question.question, budget)
-    statistics, axes, positions, categories = zip(*question.names, strict=True)
+def _table(measurements: PrivateRows, query: _Asked, budget: Budget) -> RowTable:
+    values, scale = measurements.noisy(query.query, budget)
+    statistics, axes, positions, categories = zip(*query.names, strict=True)
     return RowTable(statistics, axes, positions, categories, values, scale, budget.step, budget.epsilon)

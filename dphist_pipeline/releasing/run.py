@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline import about_publisher, early_processes
 from dphist_pipeline.confidential.journal import Journal
-from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
 from dphist_pipeline.estimates.row_quality import QualityTable

@@ -1,4 +1,4 @@
-"""Running a mechanism on counts behind doors: for a release, and, without ledger or store, for studies."""
+"""Running a mechanism on counts behind measurements: for a release, and, without ledger or store, for studies."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.budget import Budget
@@ -32,7 +32,7 @@ def mechanism_misspent(mechanism: str, spent: Fraction, declared: Fraction) -> H
 
 @dataclass(frozen=True)
 class MechanismRun:
-    """A mechanism with its settings, its budget, and what its doors count: equal in every process that draws.
+    """A mechanism with its settings, its budget, and what its measurements count: equal in every process that draws.
 
     It must spend all of `epsilon`. `sensitivity`: the most that one privacy unit moves the sum of the counts. `grids`:
     of the counts: one, or one for each marginal that the mechanism measures for a family, in its order; `measured`: the
@@ -47,7 +47,7 @@ class MechanismRun:
     measured: tuple[frozenset[int], ...] = ()
 
     def private_counts(self, load: Callable[[], NDArray[np.int64]], journal: Journal) -> list[PrivateCounts]:
-        """The counts behind doors, for each grid.
+        """The counts behind measurements, for each grid.
 
         Args:
             load: gives the exact counts of all grids, one grid after the other, shape (cells,).
@@ -85,7 +85,7 @@ def sanitize(
     """Spends ε that no ledger records: for studies, not for publishing.
 
     Args:
-        counts: exact counts, integers of any shape, or counts behind doors, which know their sensitivity.
+        counts: exact counts, integers of any shape, or counts behind measurements, which know their sensitivity.
         epsilon: the whole budget, read by its decimal digits.
         sensitivity: L1 sensitivity of an array of counts; required for an array, refused for PrivateCounts.
 
@@ -94,7 +94,7 @@ def sanitize(
     """
     if isinstance(counts, PrivateCounts):
         if sensitivity is not None:
-            raise TypeError("counts behind doors know their sensitivity: leave it out")
+            raise TypeError("counts behind measurements know their sensitivity: leave it out")
     else:
         array = np.asarray(counts)
         if sensitivity is None:

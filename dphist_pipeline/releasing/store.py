@@ -445,7 +445,7 @@ class Store:
         return key if self.published(key) == published else None
 
     def journal(self, key: Key) -> Path:
-        """The folder of the doors' answers for this key."""
+        """The folder of the measurements' answers for this key."""
         return self.confidential / "journal" / key.place
 
     def rejection(self, key: Key) -> Path:

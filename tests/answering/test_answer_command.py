@@ -29,7 +29,7 @@ from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.told_numbers import ToldNumber
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = [
@@ -372,7 +372,7 @@ def test_a_table_names_its_release_and_period(store: Store) -> None:
 def test_printed_numbers_have_the_decimals_of_their_noise_or_those_asked_for(store: Store) -> None:
     words = ("cells", "--mean", "age", "--low", "-5", "--high", "120")
     row = facts(store, *words)["rows"][0]
-    places = ToldNumber.decimals_justified(row)
+    places = HeadlineFigure.decimals_justified(row)
     for asked, decimals in (((), places), (("--decimals", "0"), 0), (("--decimals", "7"), 7)):
         shown = answered(store, *words, *asked).stdout.splitlines()[1].split()
         assert shown[:3] == [f"{row[name]:,.{decimals}f}" for name in ("unbiased", "ci_lower", "ci_upper")]

@@ -28,7 +28,7 @@ from dphist_pipeline.answering import _picker_columns as picker_columns
 from dphist_pipeline.answering import _picker_files as picker_files
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.told_numbers import ToldNumber
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from examples import mostly_soaked
 
 pytestmark = pytest.mark.outside  # `make outside` runs it
@@ -88,7 +88,7 @@ def opened() -> Iterator[Open]:
 
 def in_words(row: dict[str, Any]) -> str:
     """A row of a macro as pages tell it."""
-    told = ToldNumber.of(row)
+    told = HeadlineFigure.of(row)
     number = shown_number(told.value, told.decimals)
     if told.half is not None:
         return f"{number}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
@@ -262,7 +262,7 @@ def test_a_reader_chooses_by_keyboard_and_hears_the_sum(opened: Open, three_week
         (row,) = rows_of(connection, "FROM r.dph_over('r.weekly', ?, ?, ?)", WEEKS[0], WEEKS[2], box)
     shown = page.locator("#picked").inner_text()
     number, half = in_words(row).split("\u00a0±\u00a0")
-    lower, upper = (shown_number(row[end], ToldNumber.of(row).decimals) for end in ("ci_lower", "ci_upper"))
+    lower, upper = (shown_number(row[end], HeadlineFigure.of(row).decimals) for end in ("ci_lower", "ci_upper"))
     told = f"{number}, between {lower} and {upper} with 95\u00a0% confidence"
     assert page.locator("#picked > :first-child").inner_text() == told and half
     assert row["note"] in shown and "7 days between them" in shown
@@ -362,7 +362,9 @@ def test_a_reader_compares_two_periods_by_keyboard(opened: Open, three_weeks: Pa
     page.locator("#picked .answer").wait_for()
     with attached(public / "catalog.duckdb") as connection:
         (row,) = rows_of(connection, "FROM r.dph_compare('r.weekly', ?, ?)", WEEKS[0], WEEKS[2])
-    numbers = [shown_number(row[name], ToldNumber.of(row).decimals) for name in ("unbiased", "ci_lower", "ci_upper")]
+    numbers = [
+        shown_number(row[name], HeadlineFigure.of(row).decimals) for name in ("unbiased", "ci_lower", "ci_upper")
+    ]
     alone = "+{}, between +{} and +{} with 95\u00a0% confidence".format(*numbers)
     assert alone in page.locator("#picked dl").inner_text()
     assert page.locator("#picked .number").inner_text().startswith(f"+{numbers[0]}, between +")

@@ -24,9 +24,9 @@ from unittest.mock import patch
 
 import canary
 from attacked_accounts import ACCOUNTS
+from attacked_boundary import Readings, Seen, watched, wrong_noise
 from attacked_noise import at, outcome, plain_card
 from attacked_records import NUMBER, WHALE_ROWS, write_records
-from attacked_walls import Readings, Seen, watched, wrong_noise
 from office import Office, Ran
 from spec_parts import ALLOWED_QUERY, ALLOWED_QUERY_FILE, Attack
 

@@ -14,7 +14,7 @@ from system.orchestrated import leftovers
 
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential.cube import load_cube
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 
 
 def by_command(attempt: Attempt) -> None:

@@ -1,7 +1,8 @@
 """Mechanisms that try to run code of their own on exact counts: none of it is ever called with one.
 
 Python cannot stop code in one process that reads private attributes or replaces a module's functions;
-`house/test_room.py` looks for that in the files of mechanisms. Here is what the doors' public methods let through.
+`architecture/test_boundary.py` looks for that in the files of mechanisms. Here is what the doors' public methods let
+through.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline.confidential import scores
-from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
@@ -123,7 +124,7 @@ ATTACKING_SCORES = {
 @pytest.mark.parametrize("name", ATTACKING_SCORES)
 def test_a_score_from_outside_the_closed_set_is_refused_before_anything_is_spent(spied: Spied, name: str) -> None:
     budget = Budget(Fraction(1))
-    with pytest.raises(DoorMisuse, match="must be an instance of a class in"):
+    with pytest.raises(MeasurementMisuse, match="must be an instance of a class in"):
         spied.behind_doors().choose(LINE, ATTACKING_SCORES[name], budget)  # type: ignore[arg-type]
     assert (spied.loads, SEEN, budget.charges) == (0, [], ())
 
@@ -139,7 +140,7 @@ class ThreeLines(Mechanism):
 
 
 def test_a_mechanism_of_three_lines_no_longer_keeps_exact_counts(spied: Spied) -> None:
-    with pytest.raises(DoorMisuse):
+    with pytest.raises(MeasurementMisuse):
         ThreeLines().release(spied.behind_doors(), Budget(Fraction(1)))
     assert spied.loads == 0
 
@@ -177,7 +178,7 @@ class Text(str):
 
 @pytest.mark.parametrize("fields", [("mean", Number(3), True), (Text("mean"), 0, True), ("mean", 0, Number(1))])
 def test_a_score_takes_no_parameter_that_has_methods_of_its_own(fields: tuple[Any, ...]) -> None:
-    with pytest.raises(DoorMisuse):
+    with pytest.raises(MeasurementMisuse):
         CutByDeviations(*fields)
 
 
@@ -185,7 +186,7 @@ def test_a_parameter_forced_into_a_score_is_checked_before_counts_are_loaded(spi
     forced = CutByDeviations("median", 0, True)
     object.__setattr__(forced, "price", Number(3))
     empty = object.__new__(CutByDeviations)  # never checked
-    for score, refusal in ((forced, DoorMisuse), (empty, AttributeError)):
+    for score, refusal in ((forced, MeasurementMisuse), (empty, AttributeError)):
         with pytest.raises(refusal):
             spied.behind_doors().choose(LINE, score, Budget(Fraction(1)))
     assert (spied.loads, SEEN) == (0, [])
@@ -303,14 +304,14 @@ ATTACKING_GROUPS = {
 @pytest.mark.parametrize("name", ATTACKING_GROUPS)
 def test_groups_with_methods_of_their_own_are_refused_before_anything_is_loaded(spied: Spied, name: str) -> None:
     budget = Budget(Fraction(1))
-    with pytest.raises(DoorMisuse, match="group"):
+    with pytest.raises(MeasurementMisuse, match="group"):
         spied.behind_doors().choose(ATTACKING_GROUPS[name], CutByBalance(), budget)  # type: ignore[arg-type]
     assert (spied.loads, SEEN, budget.charges) == (0, [], ())
 
 
 @pytest.mark.parametrize("groups", [Convertible(), ArrayInName(), OBJECTS, lambda: LINE[0], [0] * CELLS])
 def test_sums_take_nothing_but_arrays_of_whole_numbers(spied: Spied, groups: Any) -> None:
-    with pytest.raises(DoorMisuse, match="groups"):
+    with pytest.raises(MeasurementMisuse, match="groups"):
         spied.behind_doors().noisy_sums(groups, Budget(Fraction(1)))
     assert (spied.loads, SEEN) == (0, [])
 
@@ -357,7 +358,7 @@ DOORS = {
     ids=["a subclass", "an epsilon that lies", "an epsilon made larger", "a float", "a number"],
 )
 def test_no_door_takes_a_budget_with_methods_of_its_own(spied: Spied, door: str, budget: Any) -> None:
-    with pytest.raises(DoorMisuse, match="Budget"):
+    with pytest.raises(MeasurementMisuse, match="Budget"):
         DOORS[door](spied.behind_doors(), budget)
     assert (spied.loads, SEEN) == (0, [])
 

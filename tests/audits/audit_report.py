@@ -39,7 +39,7 @@ from local_ways import LOCAL_FAULTS, LOCAL_WAYS  # noqa: E402
 from neighbours import audit, bounded  # noqa: E402
 from office import Office  # noqa: E402
 from planted import FAULTS, Fault, caught_by_replay  # noqa: E402
-from planted_walls import WALLS  # noqa: E402
+from planted_boundary import WALLS  # noqa: E402
 from test_records_on_neighbours import FAULTS as RECORD_FAULTS  # noqa: E402
 from test_records_on_neighbours import found_in_records  # noqa: E402
 from test_replay_on_neighbours import replayed  # noqa: E402
@@ -129,7 +129,7 @@ def planted_in_records(name: str) -> Row:
     return _fault_row(name, found, None, Fraction(1, 2))
 
 
-def planted_wall(number: int) -> Row:
+def planted_boundary(number: int) -> Row:
     """Whether an attack succeeds where its wall is down, and fails where it stands."""
     wall = WALLS[number]
     ended = []
@@ -189,7 +189,7 @@ def main() -> int:
         faults = [partial(planted, number) for number in range(len(FAULTS))]
         faults += [partial(planted_in_records, name) for name in RECORD_FAULTS]
         faults += [partial(planted_locally, number) for number in range(len(LOCAL_FAULTS))]
-        faults += [partial(planted_wall, number) for number in range(len(WALLS))]
+        faults += [partial(planted_boundary, number) for number in range(len(WALLS))]
         rows = pool.imap(run, [geometric, *ways])
         found = pool.imap(run, faults)
         made, caught = list(rows), list(found)

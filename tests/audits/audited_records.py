@@ -21,8 +21,8 @@ from office import AGE, WARD, Office
 from one_engine import one_engine
 
 from dphist_pipeline.confidential import cube
-from dphist_pipeline.confidential.doors import PrivateRows
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.measurements import PrivateRows
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.releasing import row_quality, sanitizing
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

@@ -20,10 +20,11 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential import doors, noise
-from dphist_pipeline.confidential._questions import LARGEST_COUNT
-from dphist_pipeline.confidential.doors import PrivateCounts
-from dphist_pipeline.confidential.row_questions import ROW_QUESTIONS
+from dphist_pipeline.confidential import measurements as doors
+from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential._queries import LARGEST_COUNT
+from dphist_pipeline.confidential.measurements import PrivateCounts
+from dphist_pipeline.confidential.row_queries import ROW_QUERIES
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -31,7 +32,7 @@ from dphist_pipeline.mechanisms import Mechanism
 
 Counts = NDArray[np.int64]
 INFINITE = Fraction(10**30)
-ROW_DOORS = {question.door for question in ROW_QUESTIONS}
+ROW_DOORS = {question.door for question in ROW_QUERIES}
 
 
 @dataclass

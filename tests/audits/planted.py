@@ -17,9 +17,10 @@ import numpy as np
 from grey_box import Audited, Counts, Doors, Log
 from neighbours import Pair
 
-from dphist_pipeline.confidential import doors, noise, scores
-from dphist_pipeline.confidential._questions import Contrasts, Question, Sums, WeightedSums
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential import measurements as doors
+from dphist_pipeline.confidential import noise, scores
+from dphist_pipeline.confidential._queries import Contrasts, Query, Sums, WeightedSums
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -39,21 +40,21 @@ def exact_counts(counts: PrivateCounts) -> Counts:
 class HalfTheScale(Doors):
     """Noise of half the scale."""
 
-    def _scale(self, question: Question, budget: Budget) -> Fraction:
+    def _scale(self, question: Query, budget: Budget) -> Fraction:
         return super()._scale(question, budget) / 2
 
 
 class WithoutSensitivity(Doors):
     """Noise for one row, whatever one unit may change; and so scores that move by 1 for a neighbour, not for a row."""
 
-    def _scale(self, question: Question, budget: Budget) -> Fraction:
+    def _scale(self, question: Query, budget: Budget) -> Fraction:
         return super()._scale(question, budget) / self.sensitivity
 
 
 class NoiseOfOneAxis(Doors):
     """Noise for the wavelet of a cube that counts the levels of its longest axis alone."""
 
-    def _scale(self, question: Question, budget: Budget) -> Fraction:
+    def _scale(self, question: Query, budget: Budget) -> Fraction:
         if not isinstance(question, Contrasts):
             return super()._scale(question, budget)
         return super()._scale(Contrasts((max(question.shape),)), budget)
@@ -62,7 +63,7 @@ class NoiseOfOneAxis(Doors):
 class NoiseOfTheLightestCell(Doors):
     """Noise for weighted sums that covers a row in the cell of the smallest weights alone."""
 
-    def _scale(self, question: Question, budget: Budget) -> Fraction:
+    def _scale(self, question: Query, budget: Budget) -> Fraction:
         assert isinstance(question, WeightedSums)
         least = math.prod(int(np.abs(line).sum(axis=0).min()) for line in question.lines)
         return super()._scale(question, budget) * least / question.sensitivity(1)
@@ -143,7 +144,7 @@ class PlantedScore(Score):
 
 @contextmanager
 def among_the_scores(*planted: type[Score]) -> Iterator[None]:
-    """The closed set with more classes: as if somebody had added a wrong one inside the wall."""
+    """The closed set with more classes: as if somebody had added a wrong one inside the privacy boundary."""
     with patch.object(scores, "SCORES", (*scores.SCORES, *planted)):
         yield
 
@@ -265,7 +266,7 @@ def half_in_the_sampler() -> Iterator[None]:
 
 
 def planted(*classes: type[Score]) -> Callable[[], AbstractContextManager[None]]:
-    """The context of a fault whose scores lie inside the wall."""
+    """The context of a fault whose scores lie inside the privacy boundary."""
     return lambda: among_the_scores(*classes)
 
 

@@ -23,8 +23,8 @@ from office import AGE, WARD, Office
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import _bounding as bounding
-from dphist_pipeline.confidential import cube, row_questions, row_tables
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential import cube, row_queries, row_tables
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.estimates.budget import Budget
@@ -244,7 +244,7 @@ FAULTS_ABOUT_ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
     "rows without a unit": ("rows without a unit", lambda: patch.object(ingest, "unit_sql", nobody_is_somebody)),
     "noise for one part under substitute": (
         "another unit",
-        lambda: patch.object(row_questions.Limits, "parts", property(lambda limits: 1)),
+        lambda: patch.object(row_queries.Limits, "parts", property(lambda limits: 1)),
     ),
 }
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dphist_pipeline.confidential.doors import PrivateCounts
 from recorded_words import RecordedWords
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 

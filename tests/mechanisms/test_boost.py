@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.estimates.laws import noise_law

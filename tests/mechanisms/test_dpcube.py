@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms.dpcube import DPCube, NoiseMultiple, PaperVariance

@@ -11,7 +11,7 @@ import pytest
 from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.estimates.laws import noise_law

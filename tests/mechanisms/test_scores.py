@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential import scores
-from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import (
     SCORES,
     CutByBalance,
@@ -178,7 +178,7 @@ def test_scores_of_long_lines_do_not_wrap():
     ],
 )
 def test_parameters_outside_their_ranges_or_of_other_types_are_refused(make):
-    with pytest.raises(DoorMisuse, match=r"must|has|needs|chosen"):
+    with pytest.raises(MeasurementMisuse, match=r"must|has|needs|chosen"):
         make()
 
 
@@ -241,6 +241,6 @@ def test_the_early_check_and_the_doors_agree_on_the_largest_scale_of_a_choice(na
     with pytest.raises(Chosen):
         mechanism.release(PrivateCounts(domain, most, load, StopsAtChoices()), Budget(epsilon))
     budget = Budget(epsilon)
-    with pytest.raises(DoorMisuse, match=r"10\^7: raise its epsilon"):
+    with pytest.raises(MeasurementMisuse, match=r"10\^7: raise its epsilon"):
         mechanism.release(PrivateCounts(domain, most + 1, load, StopsAtChoices()), budget)
     assert budget.charges == ()

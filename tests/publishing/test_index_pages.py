@@ -23,8 +23,8 @@ from dphist_pipeline.publishing import _release_history as release_history
 from dphist_pipeline.publishing._index_pages import FORM, shows, total_picture, write_index
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
-from dphist_pipeline.publishing.told_numbers import ToldNumber
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
 NOTE = {"reason": "wrong file", "at": "2026-03-20T00:00:00Z", "entry": 1}
@@ -323,7 +323,7 @@ def test_headings_and_landmarks_are_in_order(public: Path) -> None:
 def test_the_total_of_a_family_is_that_of_its_first_table(public: Path) -> None:
     tables = families_by_hand.publish_family(public, [AGE, WARD], [("age", "ward"), ("ward",)])
     first = next(iter(tables.values()))
-    told = ToldNumber.of(vars(first.answer()))
+    told = HeadlineFigure.of(vars(first.answer()))
     assert told.half is not None
     number = f"{shown_number(told.value, told.decimals)}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
     text = page(written(public), "family")
@@ -336,7 +336,7 @@ def test_the_total_of_reports_has_the_interval_of_their_law(tmp_path: Path) -> N
     public, scratch = tmp_path / "store/public", tmp_path / "scratch"
     scratch.mkdir()
     write_index(public, scratch)
-    told = ToldNumber.of(vars(publication.estimate.box()))
+    told = HeadlineFigure.of(vars(publication.estimate.box()))
     (number,) = re.findall('<p class="told">(.*)</p>', page(public, publication.folder.parents[1].name))
     assert number.startswith(shown_number(told.value, told.decimals))
     assert told.half is not None and number.endswith(f"\u00a0±\u00a0{shown_number(told.half, told.decimals)}")

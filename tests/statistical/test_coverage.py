@@ -25,7 +25,7 @@ from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
-from dphist_pipeline.publishing.told_numbers import ToldNumber
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from examples import SOAKING, mostly_soaked
 
 UNLIKELY = 1e-9
@@ -266,7 +266,7 @@ def test_a_total_of_two_estimates_lies_inside_its_interval_and_is_held_as_often_
         made = sanitized(name, epsilon, counts)
         total = made.box()
         assert total.ci_lower <= total.unbiased <= total.ci_upper
-        told = ToldNumber.of(vars(total))
+        told = HeadlineFigure.of(vars(total))
         assert told.half is not None and told.lower == told.value - told.half and told.upper == told.value + told.half
         alone = replace(made, sums=None).box()
         by_groups = replace(made, unbiased=None).box()

@@ -28,8 +28,8 @@ from scipy import stats  # type: ignore[import-untyped]
 import dphist_pipeline
 from dphist_pipeline import random_words
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.doors import PrivateCounts
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.noise import BLOCK, LARGEST_TABLE, discrete_laplace
 from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain

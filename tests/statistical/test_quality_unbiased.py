@@ -14,8 +14,8 @@ from unit.spec_scenario import spec
 
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded
-from dphist_pipeline.confidential.doors import PrivateRows
-from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowsCut, RowsCutBy
+from dphist_pipeline.confidential.measurements import PrivateRows
+from dphist_pipeline.confidential.row_queries import Limits, ObservedRows, RowsCut, RowsCutBy
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.releasing._plans import plan_of

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from office import RECORDS, Office
 
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.public_folder import PublicFolder
 

@@ -8,7 +8,7 @@ import pytest
 from office import Office, Ran, left_by_older_version
 
 from dphist_pipeline.confidential import journal
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing.store import FOLDER

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential._questions import MOST_IN_A_LINE, Buckets
-from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential._queries import MOST_IN_A_LINE, Buckets
+from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
@@ -127,15 +127,15 @@ class Own(int):
 )
 def test_a_line_or_savings_that_are_not_plain_are_refused_unspent(line: Any, savings: Any, problem: str) -> None:
     budget = Budget(Fraction(1))
-    with pytest.raises(DoorMisuse, match=problem):
+    with pytest.raises(MeasurementMisuse, match=problem):
         doors().choose_buckets(line, savings, budget)
     assert budget.charges == ()
 
 
 def test_one_cell_leaves_nothing_to_choose_and_a_line_may_not_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DoorMisuse, match="2 to"):
+    with pytest.raises(MeasurementMisuse, match="2 to"):
         Buckets(np.array([0]), (), 1)
-    monkeypatch.setattr("dphist_pipeline.confidential._questions.MOST_IN_A_LINE", 5)
-    with pytest.raises(DoorMisuse, match="2 to 5"):
+    monkeypatch.setattr("dphist_pipeline.confidential._queries.MOST_IN_A_LINE", 5)
+    with pytest.raises(MeasurementMisuse, match="2 to 5"):
         Buckets(LINE, SAVINGS, 6)
     assert MOST_IN_A_LINE == 1 << 24

@@ -14,8 +14,8 @@ import pytest
 from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise, scores
-from dphist_pipeline.confidential._questions import Choice
-from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential._queries import Choice
+from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
@@ -155,14 +155,14 @@ def test_a_choice_that_its_budget_would_not_cover_is_refused_unspent(groups, sco
         raise AssertionError("exact counts were loaded")
 
     budget = Budget(Fraction(1))
-    with pytest.raises(DoorMisuse, match=problem):
+    with pytest.raises(MeasurementMisuse, match=problem):
         PrivateCounts(Domain.from_shape((6,)), 1, load).choose(groups, score, budget)
     assert budget.charges == ()
 
 
 @pytest.mark.parametrize(("score", "problem"), [(TooFew(), "every declared candidate"), (Halves(), "int64")])
 def test_a_wrong_class_among_the_scores_is_noticed(score, problem) -> None:
-    with pytest.raises(DoorMisuse, match=problem):
+    with pytest.raises(MeasurementMisuse, match=problem):
         doors().choose([FIRST], score, Budget(Fraction(1)))
 
 
@@ -192,14 +192,14 @@ def test_a_choice_of_a_scale_beyond_ten_million_is_refused_before_anything_is_sp
     least = Fraction(2 * constant * sensitivity, 10**7)
     doors(sensitivity).choose([FIRST], OwnCounts(constant), Budget(least))
     budget = Budget(least * Fraction(10**9 - 1, 10**9))
-    with pytest.raises(DoorMisuse, match=r"10\^7: raise its epsilon"):
+    with pytest.raises(MeasurementMisuse, match=r"10\^7: raise its epsilon"):
         PrivateCounts(Domain.from_shape((6,)), sensitivity, load).choose([FIRST], OwnCounts(constant), budget)
     assert budget.charges == ()
 
 
 @pytest.mark.parametrize("top", [1 << 52, -(1 << 52), 1 << 61])
 def test_scores_and_noise_at_their_ends_never_wrap(monkeypatch: pytest.MonkeyPatch, top: int) -> None:
-    from dphist_pipeline.confidential.doors import _noisy_winners
+    from dphist_pipeline.confidential.measurements import _noisy_winners
 
     monkeypatch.setattr(noise, "geometric", lambda scale, size: np.full(size, noise.LARGEST_GEOMETRIC))
     assert _noisy_winners([np.array([top - 1, top, top])], Fraction(1)).tolist() == [1]
@@ -230,7 +230,7 @@ def test_a_tree_with_one_level_too_noisy_is_refused_before_any_level_is_drawn() 
     budget, loads = Budget(Fraction(1), "tree"), []
     counts = PrivateCounts(Domain.from_shape((6,)), 20_000, lambda: loads.append(1) or COUNTS)
     levels = [np.zeros(6, dtype=np.int64), np.arange(6) // 3]
-    with pytest.raises(DoorMisuse, match="10\\^7"):
+    with pytest.raises(MeasurementMisuse, match="10\\^7"):
         counts.noisy_tree(levels, budget, [Fraction(999, 1000), Fraction(1, 1000)])
     assert (budget.charges, loads) == ((), [])
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recorded_words import RecordedWords
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential._questions import Contrasts
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential._queries import Contrasts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 

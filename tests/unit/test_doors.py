@@ -21,7 +21,7 @@ from recorded_words import RecordedWords
 
 from dphist_pipeline import random_words
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
@@ -206,7 +206,7 @@ def test_groups_that_are_no_partition_of_the_cells_are_refused_unspent(
     groups: NDArray[np.int64],
 ) -> None:
     budget = Budget(Fraction(1))
-    with pytest.raises(DoorMisuse, match="group"):
+    with pytest.raises(MeasurementMisuse, match="group"):
         behind_doors().noisy_sums(groups, budget)
     assert budget.charges == ()
 
@@ -263,7 +263,7 @@ def test_a_used_budget_opens_no_door(first: str, second: str) -> None:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("fake", [Fraction(1), 1.0, None, SimpleNamespace(epsilon=1.0, step="x", spend=lambda: 1)])
 def test_nothing_but_a_budget_opens_a_door(door: str, fake: object) -> None:
-    with pytest.raises(DoorMisuse, match="Budget"):
+    with pytest.raises(MeasurementMisuse, match="Budget"):
         DOORS[door](behind_doors(), fake)  # type: ignore[arg-type]
 
 
@@ -284,14 +284,14 @@ def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(door: st
     least = Fraction(reach.get(door, 1), 10**6)
     budget = Budget(least)
     DOORS[door](behind_doors(sensitivity=10), Budget(least))
-    with pytest.raises(DoorMisuse, match="10\\^7"):
+    with pytest.raises(MeasurementMisuse, match="10\\^7"):
         DOORS[door](behind_doors(sensitivity=11), budget)
     assert budget.charges == ()
 
 
 @pytest.mark.parametrize("sensitivity", [0, -1])
 def test_a_sensitivity_below_one_is_refused(sensitivity: int) -> None:
-    with pytest.raises(DoorMisuse, match="sensitivity"):
+    with pytest.raises(MeasurementMisuse, match="sensitivity"):
         behind_doors(sensitivity=sensitivity)
 
 
@@ -310,7 +310,7 @@ def test_a_numpy_sensitivity_becomes_a_python_integer_which_never_wraps_around()
 )
 @pytest.mark.parametrize("door", DOORS)
 def test_counts_of_another_shape_or_type_are_refused(door: str, exact: NDArray[np.int64]) -> None:
-    with pytest.raises(DoorMisuse, match="int64"):
+    with pytest.raises(MeasurementMisuse, match="int64"):
         DOORS[door](behind_doors(exact), Budget(Fraction(1)))
 
 
@@ -324,7 +324,7 @@ def test_nothing_that_prints_shows_a_count(show: Callable[[object], object]) -> 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_counts_are_not_copied_or_pickled(duplicate: Callable[[object], object]) -> None:
-    with pytest.raises(DoorMisuse, match="not pickled or copied"):
+    with pytest.raises(MeasurementMisuse, match="not pickled or copied"):
         duplicate(behind_doors(np.full(6, CANARY)))
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential._questions import LARGEST_COUNT
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential._queries import LARGEST_COUNT
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.noise import LARGEST_GEOMETRIC, LARGEST_NOISE
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget

@@ -15,7 +15,7 @@ import pytest
 from office import SPEC, WARD, Office
 
 from dphist_pipeline.confidential import cube, noise, row_tables
-from dphist_pipeline.confidential.row_questions import Limits, RowsMisfiled
+from dphist_pipeline.confidential.row_queries import Limits, RowsMisfiled
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import SpecError

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential._plain_values import DoorMisuse
-from dphist_pipeline.confidential._questions import LARGEST_WEIGHT, WeightedSums
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential._plain_values import MeasurementMisuse
+from dphist_pipeline.confidential._queries import LARGEST_WEIGHT, WeightedSums
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
@@ -133,7 +133,7 @@ def test_whoever_resumes_with_other_weights_goes_on_with_those_that_were_asked()
 def test_weights_of_another_kind_are_refused_before_anything_is_spent(lines: Any, problem: str) -> None:
     budget = Budget(Fraction(1))
     counts = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.zeros(3, dtype=np.int64))
-    with pytest.raises(DoorMisuse, match=problem):
+    with pytest.raises(MeasurementMisuse, match=problem):
         counts.noisy_weighted_sums(lines, budget)
     assert budget.charges == ()
 

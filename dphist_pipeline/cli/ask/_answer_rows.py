@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dphist_pipeline.domain import BinnedAxis
     from dphist_pipeline.estimates.answers import Answer, Quantile
     from dphist_pipeline.estimates.chosen_cells import Condition
-    from dphist_pipeline.publishing.told_numbers import ToldNumber
+    from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
     Box = Mapping[str, Condition]
 
@@ -253,14 +253,14 @@ def print_rows(
     `other`: what was subtracted, if another release was asked for.
     """
     from dphist_pipeline.estimates.reliability import RELIABILITY
-    from dphist_pipeline.publishing.told_numbers import ToldNumber
+    from dphist_pipeline.publishing.headline_figures import HeadlineFigure
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     are_counts = not asked.population and asked.question in COUNTS
     # The figures of a difference, a share, a mean or a rate are no counts.
     limit = limit_of(publication.audit) if are_counts and asked.question in FIGURES else None
-    numbers = [ToldNumber.of(row, None, limit) if "unbiased" in row else None for row in rows]
+    numbers = [HeadlineFigure.of(row, None, limit) if "unbiased" in row else None for row in rows]
     rows = [
         {**row, "note": _note_on_unbiased(row["note"])} if number is not None and number.is_unbiased else row
         for row, number in zip(rows, numbers, strict=True)
@@ -324,7 +324,7 @@ def print_rows(
         out.print(escape(in_options(remark)))
 
 
-def _in_words(number: ToldNumber) -> dict[str, str]:
+def _in_words(number: HeadlineFigure) -> dict[str, str]:
     """What is told in words, or not at all, in place of the numbers of a row."""
     if number.limit is None or not number.hides:
         return {}
@@ -386,7 +386,7 @@ def _note_on_unbiased(note: str | None) -> str:
     return note or ""
 
 
-def _head(numbers: Sequence[ToldNumber | None]) -> str:
+def _head(numbers: Sequence[HeadlineFigure | None]) -> str:
     """The head of the numbers that are told first: sums by unbiased estimates, single cells by the mechanism's."""
     unbiased = {number is not None and number.is_unbiased for number in numbers}
     return "estimate" if unbiased <= {False} else "unbiased" if unbiased == {True} else "number"
@@ -478,11 +478,11 @@ def _in_digits(
     """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
     from dphist_pipeline.domain import BinnedAxis, CalendarAxis
     from dphist_pipeline.publishing.formatting import in_decimals
-    from dphist_pipeline.publishing.told_numbers import ToldNumber
+    from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
     axis = next((axis for axis in publication.domain.axes if axis.name == name), None)
     is_known = is_count or row.get("ci_lower") is not None
-    places = ToldNumber.decimals_justified(row) if decimals is None and is_known else decimals
+    places = HeadlineFigure.decimals_justified(row) if decimals is None and is_known else decimals
     digits = {}
     for column in IN_UNITS:
         value = row.get(column)

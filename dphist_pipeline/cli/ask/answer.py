@@ -217,12 +217,12 @@ def answer(
 
 
 def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: int | None) -> None:
-    from dphist_pipeline.publishing.told_numbers import ToldNumber
+    from dphist_pipeline.publishing.headline_figures import HeadlineFigure
     from dphist_pipeline.shown_below import commands_hide, limit_of
 
     unit, true = _unit_in_words(audit)
     cells = "1 cell" if count.cells == 1 else f"{count.cells:,} cells"
-    number = ToldNumber.of(vars(count), decimals, limit_of(audit))
+    number = HeadlineFigure.of(vars(count), decimals, limit_of(audit))
     out.print(f"[bold]{number.figure(number.value)}[/] {escape(unit)}, estimated over {cells}: {which}")
     if number.limit is not None and number.hides:
         out.print(f"  {commands_hide(number.limit)}")
@@ -324,6 +324,6 @@ def print_pivot(
 def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:
     if answer is None:
         return ""
-    from dphist_pipeline.publishing.told_numbers import ToldNumber
+    from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
-    return f"{ToldNumber.of(answer, decimals, limit)}{mark_of(answer, 'estimate')}"
+    return f"{HeadlineFigure.of(answer, decimals, limit)}{mark_of(answer, 'estimate')}"

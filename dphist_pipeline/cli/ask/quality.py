@@ -139,7 +139,7 @@ class _Told:
 
     def _texts(self, numbers: Sequence[float], interval: Mapping[str, Any]) -> list[str]:
         from dphist_pipeline.publishing.formatting import in_decimals
-        from dphist_pipeline.publishing.told_numbers import ToldNumber
+        from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
-        places = ToldNumber.decimals_justified(interval) if self.decimals is None else self.decimals
+        places = HeadlineFigure.decimals_justified(interval) if self.decimals is None else self.decimals
         return [in_decimals(number, places) for number in numbers]

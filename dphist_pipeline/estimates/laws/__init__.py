@@ -1,7 +1,8 @@
 """The laws of noise: whatever asks how wide an interval is, or what a sum of draws may be, asks here.
 
-`NoiseLaw` is what is asked of the noise of doors; `noise_law(scale)` names it. A new law is a file beside `_laplace`.
-`ReportLaw` is the error law of counts from reports, in the local model. `INTERVALS` has what SQL and scripts share.
+`NoiseLaw` is what is asked of the noise of measurements; `noise_law(scale)` names it. A new law is a file beside
+`_laplace`. `ReportLaw` is the error law of counts from reports, in the local model. `INTERVALS` has what SQL and
+scripts share.
 """
 
 from dphist_pipeline.estimates.laws._interface import (

@@ -96,7 +96,7 @@ class DiscreteLaplace(NoiseLaw):
 
 @lru_cache(maxsize=4096, typed=True)  # by a whole number's or fraction's law, never by that of an equal float
 def noise_law(scale: Fraction) -> NoiseLaw:
-    """The law of the noise that a scale, in records, names in doors' answers and in published files."""
+    """The law of the noise that a scale, in records, names in measurements' answers and in published files."""
     return DiscreteLaplace(scale)
 
 

@@ -43,7 +43,7 @@ class Parts:
 
     @property
     def drawn(self) -> list[dg.AssetSpec]:
-        """The assets that exist once every door has answered."""
+        """The assets that exist once every measurement has answered."""
         return [self.records, self.cube, self.sanitized]
 
 
@@ -53,7 +53,7 @@ class Outcome:
 
     `version`: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
     rejected, and few values could be found from it. `conditions`: by the check that stops publishing; `checks`: by
-    those of the publication. `statement`: of the account, right after it. `metadata`, `doors`: metadata of the
+    those of the publication. `statement`: of the account, right after it. `metadata`, `measurements`: metadata of the
     publication and of what was drawn. `not_copied`: why the store's bucket lacks the publication. `problem`: why the
     run stopped, in our own words.
     """
@@ -67,7 +67,7 @@ class Outcome:
     metadata: Mapping[str, Any] | None = None
     checks: Mapping[str, CheckResult] = field(default_factory=dict)
     not_copied: str = ""
-    doors: Mapping[str, Any] | None = None
+    measurements: Mapping[str, Any] | None = None
     problem: str | None = None
 
 
@@ -137,7 +137,10 @@ def _outputs(
             yield dg.MaterializeResult(asset_key=asset.key, data_version=_one_version(marks))
         versions = [outcome.version for outcome in outcomes]
         yield _result(
-            context, parts.sanitized, _one_version(versions), [(outcome.key, outcome.doors) for outcome in outcomes]
+            context,
+            parts.sanitized,
+            _one_version(versions),
+            [(outcome.key, outcome.measurements) for outcome in outcomes],
         )
     if not published:
         return
@@ -169,7 +172,7 @@ def _events(
     done: list[tuple[dg.AssetSpec, str, Mapping[str, Any] | None]] = []
     if outcome.conditions is not None:
         done += [(part, _mark(spec, outcome), None) for part in (parts.records, parts.cube)]
-        done += [(parts.sanitized, outcome.version, outcome.doors)]
+        done += [(parts.sanitized, outcome.version, outcome.measurements)]
     if outcome.publication is not None:
         tables = outcome.publication.tables
         done += [(parts.published, _digest(outcome), outcome.metadata)]

@@ -147,7 +147,7 @@ def _parts(spec: ReleaseSpec, change: Callable[[dg.AssetSpec], dg.AssetSpec]) ->
     private = {"dp/zone": "confidential"}
     public = {"dp/zone": "public", "dp/epsilon": base.rounded_epsilon(spec.epsilon), **_mechanism_tags(spec)}
     sanitized = (
-        f"What the doors answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
+        f"What the measurements answered, for epsilon {spec.epsilon} of account '{spec.account}', by {spec.mechanism}. "
         "Drawn once and kept in the journal."
     )
     cells_text = f"all {spec.cells:,} declared" if spec.family is None else "the measured marginals, not of the grid's"
@@ -239,20 +239,20 @@ def _released(
     publishes: bool,
 ) -> Outcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
-    charged, conditions, doors = "", None, None
+    charged, conditions, measurements = "", None, None
     try:
         run = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, conditions, doors = base.withheld("checking", lambda: _checked(context, run), HELD, context)
+        charged, conditions, measurements = base.withheld("checking", lambda: _checked(context, run), HELD, context)
         if not all(conditions.values()):
             failed_conditions = ", ".join(name for name, holds in conditions.items() if not holds)
             problem = f"the check `{GATE}` failed: {failed_conditions}; nothing was published"
-            return Outcome(key, charged, conditions, doors=doors, problem=problem)
+            return Outcome(key, charged, conditions, measurements=measurements, problem=problem)
         if not publishes:
-            return Outcome(key, charged, conditions, doors=doors)
+            return Outcome(key, charged, conditions, measurements=measurements)
         publishing = lambda: _published(run, key, charged, conditions)  # noqa: E731
-        return replace(base.withheld("publishing", publishing, HELD, context), doors=doors)
+        return replace(base.withheld("publishing", publishing, HELD, context), measurements=measurements)
     except dg.Failure as failure:
-        return Outcome(key, charged, conditions, doors=doors, problem=failure.description)
+        return Outcome(key, charged, conditions, measurements=measurements, problem=failure.description)
 
 
 def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:

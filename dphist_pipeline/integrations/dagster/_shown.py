@@ -21,8 +21,8 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.publishing.told_numbers import ToldNumber
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.run import Run
@@ -96,7 +96,7 @@ def numbers_of(release: Release, total: Answer) -> dict[str, Any]:
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
     widths = (upper - lower)[np.isfinite(upper - lower)]
     numbers = {
-        "total": ToldNumber.of(vars(total)).value,
+        "total": HeadlineFigure.of(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,
@@ -152,7 +152,7 @@ def drawn_metadata(run: Run) -> dict[str, Any]:
     """What the sanitized asset shows: which measurements were made for which epsilon, and what paid; no answer."""
     spec, charge = run.spec, run.charge
     return {
-        "doors": records_table(run.measurements()),
+        "measurements": records_table(run.measurements()),
         "mechanism": dg.MetadataValue.text(spec.mechanism),
         "epsilon": dg.MetadataValue.text(str(spec.epsilon)),
         "account": dg.MetadataValue.text(spec.account),

@@ -20,7 +20,7 @@ ERRORS_WIDE = 3.92  # so many standard deviations is an interval of a normal law
 EVEN = 1.0  # by how many records the halves of an interval may differ: ends of counts are rounded
 
 
-class ToldNumber(NamedTuple):
+class HeadlineFigure(NamedTuple):
     """The number that is told first, with the interval that belongs beside it.
 
     Attributes:
@@ -65,7 +65,7 @@ class ToldNumber(NamedTuple):
         return in_decimals(number, self.decimals)
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any], decimals: int | None = None, limit: int | None = None) -> ToldNumber:
+    def of(cls, answer: Mapping[str, Any], decimals: int | None = None, limit: int | None = None) -> HeadlineFigure:
         """The number of an answer that is told first.
 
         The answer has the columns of a macro's row or the fields of an `Answer`: `estimate`, `unbiased`, `ci_lower`,

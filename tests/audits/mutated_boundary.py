@@ -9,7 +9,7 @@ from mutations import Mutation, Part
 
 ROOM = (
     Part(
-        "dphist_pipeline/confidential/doors.py",
+        "dphist_pipeline/confidential/measurements.py",
         (
             "unit/test_choice.py",
             "unit/test_contrasts.py",
@@ -89,7 +89,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/_questions.py",
+        "dphist_pipeline/confidential/_queries.py",
         (
             "unit/test_contrasts.py",
             "unit/test_weighted_sums.py",
@@ -190,8 +190,8 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/row_questions.py",
-        ("unit/test_row_questions.py", "unit/test_misfiled_rows.py"),
+        "dphist_pipeline/confidential/row_queries.py",
+        ("unit/test_row_queries.py", "unit/test_misfiled_rows.py"),
         (
             Mutation("return 2 if self.substitute else 1", "return 1", "half the noise under substitution"),
             Mutation("        return limits.seen - limits.kept\n", "        return 1\n", "noise for one row cut"),
@@ -207,7 +207,7 @@ ROOM = (
     Part(
         "dphist_pipeline/confidential/row_tables.py",
         (
-            *("unit/test_row_questions.py", "unit/test_row_marks.py", "unit/test_misfiled_rows.py"),
+            *("unit/test_row_queries.py", "unit/test_row_marks.py", "unit/test_misfiled_rows.py"),
             "attacks/test_exact_files_that_stay.py",
         ),
         (

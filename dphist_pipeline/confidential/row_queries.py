@@ -1,12 +1,12 @@
-"""The questions about rows that a quality table is made of: a closed set of frozen classes, each with its proof.
+"""The queries about rows that a quality table is made of: a closed set of frozen classes, each with its proof.
 
 The histogram holds at most R rows of a unit. A quality table looks further, at the first T > R rows of each unit in a
 secret order: for rows in declared cells the one by which bounding keeps rows, for all rows, those in no cell among
 them, another one of the same making; of misfiled rows only the number counts, so any T of them are the first. Which
 rows come first depends on the unit's own rows and on a key alone. So a unit adds its own part to each table, whatever
 others hold. `sensitivity(limits)` is how far all numbers of a table move together when one unit is added or removed, or
-substituted by another one: then its part is taken away, and that of the other one is added. The doors add discrete
-Laplace noise of scale sensitivity/ε to each number; `questions` says why.
+substituted by another one: then its part is taken away, and that of the other one is added. The measurements add
+discrete Laplace noise of scale sensitivity/ε to each number; `queries` says why.
 
 Rows that name no unit, and what the parser took for no row, are in no table: no promise covers them.
 """
@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential._plain_values import DoorMisuse
+from dphist_pipeline.confidential._plain_values import MeasurementMisuse
 
 Numbers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.seen:
-            raise DoorMisuse("a quality table sees at least the rows that are kept")
+            raise MeasurementMisuse("a quality table sees at least the rows that are kept")
 
     @property
     def parts(self) -> int:
@@ -70,15 +70,15 @@ class ObservedRows:
     misfiled: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
-class RowQuestion(ABC):
-    """What a door computes from observed rows, and how far that moves.
+class RowQuery(ABC):
+    """What a measurement computes from observed rows, and how far that moves.
 
     Attributes:
-        door: its name in the journal.
+        measurement: its name in the journal.
     """
 
     __slots__ = ()
-    door: ClassVar[str]
+    measurement: ClassVar[str]
 
     @abstractmethod
     def sensitivity(self, limits: Limits) -> int:
@@ -90,15 +90,15 @@ class RowQuestion(ABC):
 
     @property
     def digest(self) -> str:
-        """What the journal keeps of it beside the door; empty where the domain says it all."""
+        """What the journal keeps of it beside the measurement; empty where the domain says it all."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
-class UnitsByRows(RowQuestion):
+class UnitsByRows(RowQuery):
     """How many units hold 1, 2, …, T-1 rows in declared cells, and how many T or more."""
 
-    door: ClassVar[str] = "units_by_rows"
+    measurement: ClassVar[str] = "units_by_rows"
 
     def sensitivity(self, limits: Limits) -> int:
         """1, or 2 under substitution: a unit is counted in one of the numbers or, without such a row, in none."""
@@ -110,10 +110,10 @@ class UnitsByRows(RowQuestion):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsCut(RowQuestion):
+class RowsCut(RowQuery):
     """How many of the first T rows of units, among those in declared cells, the bound keeps out of the histogram."""
 
-    door: ClassVar[str] = "rows_cut"
+    measurement: ClassVar[str] = "rows_cut"
 
     def sensitivity(self, limits: Limits) -> int:
         """T - R, under substitution too: a unit adds between 0 and T - R to the one number, and so does another one."""
@@ -125,7 +125,7 @@ class RowsCut(RowQuestion):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsCutBy(RowQuestion):
+class RowsCutBy(RowQuery):
     """The same by position along one axis.
 
     Attributes:
@@ -135,7 +135,7 @@ class RowsCutBy(RowQuestion):
 
     axis: int
     shape: tuple[int, ...]
-    door: ClassVar[str] = "rows_cut_by"
+    measurement: ClassVar[str] = "rows_cut_by"
 
     def sensitivity(self, limits: Limits) -> int:
         """T - R, or 2(T - R) under substitution: a unit adds at most T - R rows, each of which has one position; those
@@ -155,10 +155,10 @@ class RowsCutBy(RowQuestion):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsByPlace(RowQuestion):
+class RowsByPlace(RowQuery):
     """How many of the first T rows of units lie in cells of declared values, in `other` of an axis, and in no cell."""
 
-    door: ClassVar[str] = "rows_by_place"
+    measurement: ClassVar[str] = "rows_by_place"
 
     def sensitivity(self, limits: Limits) -> int:
         """T, or 2T under substitution: a unit adds at most T rows, each of which is in one of the three places."""
@@ -170,7 +170,7 @@ class RowsByPlace(RowQuestion):
 
 
 @dataclass(frozen=True, slots=True)
-class FailuresByAxis(RowQuestion):
+class FailuresByAxis(RowQuery):
     """How many of the first T rows of units hold nothing that parses on an axis, or a value that is not declared.
 
     Attributes:
@@ -178,7 +178,7 @@ class FailuresByAxis(RowQuestion):
     """
 
     axes: int
-    door: ClassVar[str] = "failures_by_axis"
+    measurement: ClassVar[str] = "failures_by_axis"
 
     def sensitivity(self, limits: Limits) -> int:
         """T for each axis, or 2T under substitution: each of at most T rows adds 1 to at most one of the two numbers
@@ -192,10 +192,10 @@ class FailuresByAxis(RowQuestion):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsMisfiled(RowQuestion):
+class RowsMisfiled(RowQuery):
     """How many rows in the period's own files no period looks for there, of each unit the first T such rows."""
 
-    door: ClassVar[str] = "rows_misfiled"
+    measurement: ClassVar[str] = "rows_misfiled"
 
     def sensitivity(self, limits: Limits) -> int:
         """T, under substitution too: a unit adds between 0 and T to the one number, and so does another one."""
@@ -206,6 +206,6 @@ class RowsMisfiled(RowQuestion):
         return observed.misfiled
 
 
-ROW_QUESTIONS: tuple[type[RowQuestion], ...] = (
+ROW_QUERIES: tuple[type[RowQuery], ...] = (
     *(UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis, RowsMisfiled),
 )

@@ -1,11 +1,11 @@
-"""The questions that doors answer: a closed set of frozen classes, each with its sensitivity beside its proof.
+"""The queries that measurements answer: a closed set of frozen classes, each with its sensitivity beside its proof.
 
 Let x and x' be the counts of neighbours: ||x - x'||_1 <= Δ, whatever the records are (bounding keeps at most so many
 rows of a unit, and what it keeps depends on that unit alone). Exact counts, and sums of them, are cut off at ±2^52,
-which brings two sets of counts no further apart. A question computes whole numbers from them, and `sensitivity(delta)`
-is how far these move, all together, for counts at L1 distance `delta`. The doors add discrete Laplace noise of scale
-s = sensitivity(Δ)/ε to each number: the probability of an output then changes by at most the factor exp(1/s) for each
-step by which a number moves, in all by at most exp(sensitivity(delta)/s) = exp(ε·delta/Δ) <= e^ε. `Choice` and
+which brings two sets of counts no further apart. A query computes whole numbers from them, and `sensitivity(delta)`
+is how far these move, all together, for counts at L1 distance `delta`. The measurements add discrete Laplace noise of
+scale s = sensitivity(Δ)/ε to each number: the probability of an output then changes by at most the factor exp(1/s) for
+each step by which a number moves, in all by at most exp(sensitivity(delta)/s) = exp(ε·delta/Δ) <= e^ε. `Choice` and
 `Buckets` have other noise and proofs of their own.
 """
 
@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential._plain_values import DoorMisuse, whole_number, whole_numbers
+from dphist_pipeline.confidential._plain_values import MeasurementMisuse, whole_number, whole_numbers
 from dphist_pipeline.confidential.scores import Score, own_copy
 
 Numbers = NDArray[np.int64]
@@ -34,22 +34,22 @@ LARGEST_WEIGHT = 1 << 16
 MOST_ON_AN_AXIS = 1 << 16
 
 
-class Question(ABC):
-    """What a door computes from exact counts, and how far that moves.
+class Query(ABC):
+    """What a measurement computes from exact counts, and how far that moves.
 
     Attributes:
-        door: its name in the journal.
+        measurement: its name in the journal.
     """
 
     __slots__ = ()
-    door: ClassVar[str]
+    measurement: ClassVar[str]
 
     @abstractmethod
     def sensitivity(self, delta: int) -> int:
         """How far the noise must reach for counts at L1 distance `delta`: proved in each class.
 
         Args:
-            delta: in rows, at least 1; doors pass the L1 sensitivity of the counts, Δ.
+            delta: in rows, at least 1; measurements pass the L1 sensitivity of the counts, Δ.
         """
 
     @property
@@ -58,7 +58,7 @@ class Question(ABC):
         return ""
 
 
-class Linear(Question):
+class Linear(Query):
     """Whole numbers that are sums and differences of counts."""
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class Linear(Question):
 class Cells(Linear):
     """Every cell."""
 
-    door: ClassVar[str] = "noisy_cells"
+    measurement: ClassVar[str] = "noisy_cells"
 
     def sensitivity(self, delta: int) -> int:
         """`delta`: the answers are the counts."""
@@ -98,15 +98,15 @@ class Sums(Linear):
 
     groups: Numbers
     shape: tuple[int, ...]
-    door: ClassVar[str] = "noisy_sums"
+    measurement: ClassVar[str] = "noisy_sums"
 
     def __post_init__(self) -> None:
         numbers = whole_numbers(self.groups, "groups")
         if numbers.shape != self.shape:
-            raise DoorMisuse("groups must give every cell of the domain one whole group number")
+            raise MeasurementMisuse("groups must give every cell of the domain one whole group number")
         # A number as large as the number of cells leaves another one out; bincount would count up to it.
         if numbers.min() < 0 or numbers.max() >= numbers.size or not np.bincount(numbers.ravel()).all():
-            raise DoorMisuse("groups must be numbered from 0 with none left out")
+            raise MeasurementMisuse("groups must be numbered from 0 with none left out")
         object.__setattr__(self, "groups", numbers.ravel())
 
     def sensitivity(self, delta: int) -> int:
@@ -147,7 +147,7 @@ class Contrasts(Linear):
     """
 
     shape: tuple[int, ...]
-    door: ClassVar[str] = "noisy_contrasts"
+    measurement: ClassVar[str] = "noisy_contrasts"
 
     def sensitivity(self, delta: int) -> int:
         """delta times (1 + h) for each axis, h the times that it is halved: a number is in one half a level, so the
@@ -183,7 +183,7 @@ class WeightedSums(Linear):
     """Along each axis in turn: every number of a line times its own whole weight, and whole-weighted sums of the line.
 
     The first axis turns counts into such numbers, every other axis the numbers of the axis before it. The weights are
-    part of the question, so they are known before counts are loaded; the journal keeps them (see `doors`).
+    part of the query, so they are known before counts are loaded; the journal keeps them (see `measurements`).
 
     Attributes:
         lines: for each axis the weights of a position: row 0 by itself, every other row in a sum; shape (1 + sums,
@@ -193,17 +193,19 @@ class WeightedSums(Linear):
 
     lines: tuple[Numbers, ...]
     shape: tuple[int, ...]
-    door: ClassVar[str] = "noisy_weighted_sums"
+    measurement: ClassVar[str] = "noisy_weighted_sums"
 
     def __post_init__(self) -> None:
         if type(self.lines) not in (list, tuple) or len(self.lines) != len(self.shape):
-            raise DoorMisuse("weighted sums need a list or tuple of weights, an array for each axis")
+            raise MeasurementMisuse("weighted sums need a list or tuple of weights, an array for each axis")
         lines = tuple(whole_numbers(line, "weights") for line in self.lines)
         for line, size in zip(lines, self.shape, strict=True):
             if line.ndim != 2 or len(line) < 1 or line.shape[1] != size or size > MOST_ON_AN_AXIS:
-                raise DoorMisuse(f"weights need rows of one number for each position, at most {MOST_ON_AN_AXIS:,}")
+                raise MeasurementMisuse(
+                    f"weights need rows of one number for each position, at most {MOST_ON_AN_AXIS:,}"
+                )
             if line.min() < -LARGEST_WEIGHT or line.max() > LARGEST_WEIGHT or not line.any():
-                raise DoorMisuse(f"weights must lie within ±{LARGEST_WEIGHT:,}, and not all be 0")
+                raise MeasurementMisuse(f"weights must lie within ±{LARGEST_WEIGHT:,}, and not all be 0")
         object.__setattr__(self, "lines", lines)
 
     def sensitivity(self, delta: int) -> int:
@@ -246,7 +248,7 @@ def _weighted(line: Numbers, numbers: Numbers) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice(Question):
+class Choice(Query):
     """For each of disjoint groups of cells, the candidate with the largest score plus noise, ties to the first.
 
     Noise is geometric, M = 0, 1, 2, … with P(M >= k) = exp(-k/s), of scale s = 2·c·Δ/ε, c the constant of the score.
@@ -269,21 +271,23 @@ class Choice(Question):
     score: Score
     cells: int
     candidates: tuple[int, ...] = field(init=False)
-    door: ClassVar[str] = "choose"
+    measurement: ClassVar[str] = "choose"
 
     def __post_init__(self) -> None:
         score = own_copy(self.score)
         if type(self.groups) not in (list, tuple) or not self.groups:
-            raise DoorMisuse("the groups of a choice must be a list or tuple of arrays, at least one")
+            raise MeasurementMisuse("the groups of a choice must be a list or tuple of arrays, at least one")
         groups = tuple(whole_numbers(group, "a group of a choice") for group in self.groups)
         if any(group.ndim != 1 or group.size == 0 for group in groups):
-            raise DoorMisuse("a group of a choice must be a line of cell numbers")
+            raise MeasurementMisuse("a group of a choice must be a line of cell numbers")
         cells = np.concatenate(groups)
         if cells.min() < 0 or cells.max() >= self.cells or np.bincount(cells).max() > 1:
-            raise DoorMisuse("the groups of a choice must hold cells of the domain, none of them twice")
+            raise MeasurementMisuse("the groups of a choice must hold cells of the domain, none of them twice")
         candidates = tuple(score.candidates(group.size) for group in groups)
         if min(candidates) < 2 or score.constant < 1:
-            raise DoorMisuse("a choice needs at least two candidates for every group, and a constant of at least 1")
+            raise MeasurementMisuse(
+                "a choice needs at least two candidates for every group, and a constant of at least 1"
+            )
         for name, value in (("score", score), ("groups", groups), ("candidates", candidates)):
             object.__setattr__(self, name, value)
 
@@ -305,14 +309,14 @@ class Choice(Question):
         """
         scores = [self.score.scores(exact[group]) for group in self.groups]
         if any(part.dtype != np.int64 for part in scores):
-            raise DoorMisuse("scores must be int64: floating-point sums move by more than their sensitivity")
+            raise MeasurementMisuse("scores must be int64: floating-point sums move by more than their sensitivity")
         if [part.shape for part in scores] != [(many,) for many in self.candidates]:
-            raise DoorMisuse("a score must give one whole number for every declared candidate")
+            raise MeasurementMisuse("a score must give one whole number for every declared candidate")
         return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Buckets(Question):
+class Buckets(Query):
     """Which buckets of a line together cost least: their deviations from medians, minus noise, plus declared prices.
 
     Buckets are those of `solvers.dyadic_buckets`: n of one cell, n - 1 larger ones. Each has noise of its own, single
@@ -342,16 +346,16 @@ class Buckets(Question):
     line: Numbers
     savings: tuple[int, ...]
     cells: int
-    door: ClassVar[str] = "choose_buckets"
+    measurement: ClassVar[str] = "choose_buckets"
 
     def __post_init__(self) -> None:
         line = whole_numbers(self.line, "a line of cells")
         if line.shape != (self.cells,) or line.min() < 0 or line.max() >= self.cells or np.bincount(line).max() > 1:
-            raise DoorMisuse("buckets need a line that holds every cell of the domain once")
+            raise MeasurementMisuse("buckets need a line that holds every cell of the domain once")
         if not 2 <= self.cells <= MOST_IN_A_LINE:
-            raise DoorMisuse(f"buckets are chosen on a line of 2 to {MOST_IN_A_LINE:,} cells")
+            raise MeasurementMisuse(f"buckets are chosen on a line of 2 to {MOST_IN_A_LINE:,} cells")
         if type(self.savings) is not tuple or len(self.savings) != (self.cells - 1).bit_length():
-            raise DoorMisuse("buckets need a tuple of savings, one for each level of the line")
+            raise MeasurementMisuse("buckets need a tuple of savings, one for each level of the line")
         for saving in self.savings:
             whole_number(saving, "what a level of buckets saves", 0, LARGEST_SAVING)
         object.__setattr__(self, "line", line)
@@ -378,4 +382,4 @@ class Buckets(Question):
         return [cost + price for cost, price in zip(deviations, bucket_prices(self.cells, self.savings), strict=True)]
 
 
-QUESTIONS: tuple[type[Question], ...] = (Cells, Sums, Contrasts, WeightedSums, Choice, Buckets)
+QUERIES: tuple[type[Query], ...] = (Cells, Sums, Contrasts, WeightedSums, Choice, Buckets)

@@ -10,7 +10,7 @@ import pytest
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.publishing._card import total_facts
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals, shown_number
-from dphist_pipeline.publishing.told_numbers import ToldNumber
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
 
 def answer(cells: int, estimate: float = 104, unbiased: float = 100, low: float = 80, high: float = 120) -> Answer:
@@ -31,7 +31,7 @@ def answer(cells: int, estimate: float = 104, unbiased: float = 100, low: float 
     ],
 )
 def test_a_sum_is_told_by_the_middle_of_its_interval_and_a_cell_by_its_estimate(found: Answer, text: str) -> None:
-    assert str(ToldNumber.of(vars(found))) == text
+    assert str(HeadlineFigure.of(vars(found))) == text
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ def test_no_decimal_is_finer_than_the_first_digit_of_the_noise(error: float, dec
     assert decimals_of(error) == decimals
     found = replace(answer(12, 41.238, 41.238, 41.1, 41.376), noise_error=error)
     # By the width of the interval where noise is not known, or where bins make the interval far wider than noise does.
-    assert ToldNumber.decimals_justified(vars(found)) == (decimals if error > 0.05 else 2)
+    assert HeadlineFigure.decimals_justified(vars(found)) == (decimals if error > 0.05 else 2)
 
 
 def test_decimals_that_are_asked_for_take_the_place_of_those() -> None:
-    assert str(ToldNumber.of(vars(answer(12, unbiased=100.4)), 2)) == "100.40 ±20.40"
+    assert str(HeadlineFigure.of(vars(answer(12, unbiased=100.4)), 2)) == "100.40 ±20.40"
     assert in_decimals(-0.004, 2) == "0.00" and in_decimals(-1234.5, 0) == "-1,234"
     assert shown_number(-0.004, 2) == "0.00" and shown_number(-1.25, 1) == "−1.2"
 
 
 def test_what_is_not_known_is_null_in_rows_and_nan_in_answers() -> None:
     row = {"estimate": 5.0, "unbiased": None, "ci_lower": None, "ci_upper": None, "cells": 3}
-    assert str(ToldNumber.of(row)) == "5" and ToldNumber.of(row).half is None
+    assert str(HeadlineFigure.of(row)) == "5" and HeadlineFigure.of(row).half is None
 
 
 def test_the_card_gives_ends_where_the_total_is_not_in_the_middle() -> None:

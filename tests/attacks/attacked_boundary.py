@@ -1,4 +1,4 @@
-"""What must hold behind the walls of an attacked office: charges, draws, noise, and what was read."""
+"""What must hold inside the privacy boundary of an attacked office: charges, draws, noise, and what was read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dphist_pipeline.confidential import cube, row_tables
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.confidential.row_questions import ObservedRows
+from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.releasing import release as verbs
 from dphist_pipeline.releasing import run as run_module
 
@@ -37,7 +37,7 @@ FREE = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
 
 @dataclass
 class Seen:
-    """What one run of `dphist release` did behind the walls.
+    """What one run of `dphist release` did inside the privacy boundary.
 
     Attributes:
         begun: whether its spec was accepted.

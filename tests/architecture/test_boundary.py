@@ -14,16 +14,16 @@ from types import ModuleType
 import pytest
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.confidential import _questions as questions
-from dphist_pipeline.confidential import row_questions, scores
+from dphist_pipeline.confidential import _queries as questions
+from dphist_pipeline.confidential import row_queries, scores
 from dphist_pipeline.errors import Halted, TryAgain
 from dphist_pipeline.ledger import amounts
 from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
-QUESTIONS = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
-ROW_QUESTIONS = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
+QUERIES = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
+ROW_QUERIES = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
 # A mechanism may name these of the room.
 ALLOWED = {f"{ROOM}.doors": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
 FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))
@@ -45,17 +45,17 @@ def test_the_closed_set_of_scores_is_this_and_holds_every_class_of_its_file() ->
 
 
 def test_the_closed_set_of_questions_is_this_and_holds_every_class_of_its_file() -> None:
-    assert sorted(kind.__name__ for kind in questions.QUESTIONS) == QUESTIONS
-    assert defined_in(questions, questions.Question) == QUESTIONS
+    assert sorted(kind.__name__ for kind in questions.QUERIES) == QUERIES
+    assert defined_in(questions, questions.Query) == QUERIES
 
 
 def test_the_closed_set_of_questions_about_rows_is_this_too() -> None:
-    assert sorted(kind.__name__ for kind in row_questions.ROW_QUESTIONS) == ROW_QUESTIONS
-    assert defined_in(row_questions, row_questions.RowQuestion) == ROW_QUESTIONS
+    assert sorted(kind.__name__ for kind in row_queries.ROW_QUERIES) == ROW_QUERIES
+    assert defined_in(row_queries, row_queries.RowQuery) == ROW_QUERIES
 
 
 @pytest.mark.parametrize(
-    "kind", [*scores.SCORES, *questions.QUESTIONS, *row_questions.ROW_QUESTIONS], ids=lambda kind: kind.__name__
+    "kind", [*scores.SCORES, *questions.QUERIES, *row_queries.ROW_QUERIES], ids=lambda kind: kind.__name__
 )
 def test_every_class_is_frozen_and_gives_its_sensitivity_with_a_reason(kind: type) -> None:
     assert kind.__dataclass_params__.frozen and "__dict__" not in dir(object.__new__(kind))
@@ -110,10 +110,10 @@ def test_a_mechanism_changes_no_other_object_and_looks_into_none(path: Path) -> 
         "import dphist_pipeline.confidential.noise",
         "from dphist_pipeline import confidential",
         "from dphist_pipeline.confidential import scores",
-        "from dphist_pipeline.confidential.doors import _noisy",
+        "from dphist_pipeline.confidential.measurements import _noisy",
         "from dphist_pipeline.confidential.scores import SCORES",
-        "from dphist_pipeline.confidential._questions import Sums",
-        "from ..confidential.doors import noise",
+        "from dphist_pipeline.confidential._queries import Sums",
+        "from ..confidential.measurements import noise",
     ],
 )
 def test_another_import_of_the_room_would_be_noticed(line: str) -> None:
@@ -204,7 +204,7 @@ ELSEWHERE = (
     *("engines/", "reading/_object_stores.py", "reading/_databases.py"),
     *("ledger/postgresql.py", "ledger/moving.py"),
 )
-MORE_TABLES = ("/row_questions.py", "/row_tables.py", "/_row_words.py", "/_table_counts.py")
+MORE_TABLES = ("/row_queries.py", "/row_tables.py", "/_row_words.py", "/_table_counts.py")
 
 
 def lines_of(files: dict[str, int], parts: tuple[str, ...] = ("",)) -> int:

@@ -23,9 +23,9 @@ import numpy as np
 from office import OPEN_HEALTH, Office, left_by_older_version
 
 from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.confidential import _questions as questions
-from dphist_pipeline.confidential.doors import DoorMisuse, PrivateCounts
+from dphist_pipeline.confidential import _queries as questions
 from dphist_pipeline.confidential.engines import spark
+from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._source_files import find_files
 from dphist_pipeline.domain import Domain
@@ -228,7 +228,7 @@ class Nosy:
 def keeps_exact_counts(office: Office) -> bool:
     Nosy.seen = []
     counts = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.array([918_273, 2, 3]))
-    with suppress(DoorMisuse):
+    with suppress(MeasurementMisuse):
         counts.choose([np.arange(3)], Nosy(), Budget(Fraction(1)))  # type: ignore[arg-type]
     return 918_273 in Nosy.seen
 

@@ -20,13 +20,13 @@ from spec_scenario import spec
 from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded
-from dphist_pipeline.confidential._plain_values import DoorMisuse
+from dphist_pipeline.confidential._plain_values import MeasurementMisuse
 from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.confidential.row_questions import (
+from dphist_pipeline.confidential.row_queries import (
     FailuresByAxis,
     Limits,
     ObservedRows,
-    RowQuestion,
+    RowQuery,
     RowsByPlace,
     RowsCut,
     RowsCutBy,
@@ -47,7 +47,7 @@ PLAN = plan_of(SPEC, SPEC.period_named("all"))
 # A row is its cell and its marks: declared twice over, undeclared on `ward`, then in no cell for want of both values.
 Row = tuple[int | None, int]
 ROWS: list[Row] = [(0, 0), (3, 0), (5, 2), (None, 1 + 3), (None, 2 + 6)]
-QUESTIONS: list[RowQuestion] = [
+QUERIES: list[RowQuery] = [
     UnitsByRows(),
     RowsCut(),
     RowsCutBy(0, (3, 2)),
@@ -73,7 +73,7 @@ def observed(table: Table) -> ObservedRows:
 def answers(table: Table) -> list[np.ndarray]:
     """The exact answers to all questions."""
     seen = observed(table)
-    return [question.answers(seen) for question in QUESTIONS]
+    return [question.answers(seen) for question in QUERIES]
 
 
 @cache
@@ -86,7 +86,7 @@ def parts(name: str) -> list[list[np.ndarray]]:
 def furthest(substitute: bool) -> list[int]:
     """How far one unit moves the answers to each question, at most."""
     found = []
-    for number in range(len(QUESTIONS)):
+    for number in range(len(QUERIES)):
         here = np.unique([part[number] for part in parts("a")], axis=0)
         there = np.unique([part[number] for part in parts("b")], axis=0) if substitute else np.zeros_like(here[:1])
         found.append(int(np.abs(here[:, None] - there[None]).sum(axis=2).max()))
@@ -94,7 +94,7 @@ def furthest(substitute: bool) -> list[int]:
 
 
 def declared(substitute: bool) -> list[int]:
-    return [question.sensitivity(Limits(KEPT, SEEN, substitute)) for question in QUESTIONS]
+    return [question.sensitivity(Limits(KEPT, SEEN, substitute)) for question in QUERIES]
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_a_count_of_rows_beyond_those_that_are_seen_is_noticed(where: object, na
 
 def test_limits_that_see_less_than_is_kept_are_refused() -> None:
     for kept, seen in ((3, 2), (0, 2)):
-        with pytest.raises(DoorMisuse):
+        with pytest.raises(MeasurementMisuse):
             Limits(kept, seen, substitute=False)
 
 

@@ -1,7 +1,7 @@
-"""The doors: the only methods that show anything of the exact counts, each for a share of the budget.
+"""The measurements: the only methods that show anything of the exact counts, each for a share of the budget.
 
-A door (a noisy measurement) asks one question of a closed set. What the question computes from exact counts, how far
-that moves between neighbours, and why its noise covers it, is proved in `questions` and `scores`. Doors charge the
+A noisy measurement asks one query of a closed set. What the query computes from exact counts, how far
+that moves between neighbours, and why its noise covers it, is proved in `queries` and `scores`. Measurements charge the
 budget, add the noise, and make the answer durable in the journal before a mechanism sees it. Everything that a
 mechanism passes is checked, and copied into plain values, before the budget is spent and exact counts are loaded.
 """
@@ -17,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.confidential._plain_values import DoorMisuse as DoorMisuse
-from dphist_pipeline.confidential._questions import (
+from dphist_pipeline.confidential._plain_values import MeasurementMisuse as MeasurementMisuse
+from dphist_pipeline.confidential._queries import (
     LARGEST_COUNT,
     Buckets,
     Cells,
     Choice,
     Contrasts,
     Linear,
-    Question,
+    Query,
     Sums,
     WeightedSums,
 )
 from dphist_pipeline.confidential.journal import Answers
-from dphist_pipeline.confidential.row_questions import Limits, ObservedRows, RowQuestion
+from dphist_pipeline.confidential.row_queries import Limits, ObservedRows, RowQuery
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE, SMALLEST_EPSILON, Budget
@@ -41,12 +41,12 @@ LARGEST_SCORE = 1 << 61
 
 
 class PrivateCounts:
-    """Exact counts behind doors.
+    """Exact counts behind measurements.
 
     Args:
         domain: the declared grid.
         sensitivity: L1 sensitivity of the counts, Δ.
-        load: gives the exact counts, int64, shape (domain.cells,); called only when a door must draw.
+        load: gives the exact counts, int64, shape (domain.cells,); called only when a measurement must draw.
         answers: the journal of the release; without one, draws are recorded nowhere.
     """
 
@@ -60,7 +60,7 @@ class PrivateCounts:
         answers: Answers | None = None,
     ) -> None:
         if index(sensitivity) < 1:
-            raise DoorMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
+            raise MeasurementMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
         self.__domain, self.__sensitivity = domain, index(sensitivity)
         self.__load, self.__answers = load, answers
         self.__scales: dict[str, Fraction] = {}
@@ -91,9 +91,9 @@ class PrivateCounts:
         Args:
             groups: group number of every cell, shape of the domain, from 0 with none left out.
         """
-        question = Sums(groups, self.domain.shape)
-        values, scale = self.__measure(question, budget)
-        return NoisySums(values, question.sizes, scale)
+        query = Sums(groups, self.domain.shape)
+        values, scale = self.__measure(query, budget)
+        return NoisySums(values, query.sizes, scale)
 
     def noisy_tree(
         self, levels: Sequence[NDArray[np.int64]], budget: Budget, shares: Sequence[Fraction] | None = None
@@ -109,7 +109,9 @@ class PrivateCounts:
         parts = shares if shares is not None else [Fraction(1, len(levels))] * len(levels)
         smallest = budget.epsilon * min(parts)
         if self.sensitivity > LARGEST_SCALE * smallest:
-            raise DoorMisuse(f"'{budget.step}' would add noise of a scale above 10^7 to a level: raise its epsilon")
+            raise MeasurementMisuse(
+                f"'{budget.step}' would add noise of a scale above 10^7 to a level: raise its epsilon"
+            )
         spent = budget.split(**{f"{budget.step}_level_{number}": part for number, part in enumerate(parts, 1)})
         return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
 
@@ -129,14 +131,14 @@ class PrivateCounts:
                 positions).
         """
         _refuse_all_but_budgets(budget)
-        question = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
+        query = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
         if self.__answers is not None:
-            packed = np.concatenate([np.append(len(line), line.ravel()) for line in question.lines])
+            packed = np.concatenate([np.append(len(line), line.ravel()) for line in query.lines])
             free = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
             kept = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed)
-            question = WeightedSums(_unpacked(kept, self.domain.shape), self.domain.shape)
-        values, scale = self.__measure(question, budget)
-        return NoisyWeightedSums(values, tuple(map(weighted_line, question.lines)), scale)
+            query = WeightedSums(_unpacked(kept, self.domain.shape), self.domain.shape)
+        values, scale = self.__measure(query, budget)
+        return NoisyWeightedSums(values, tuple(map(weighted_line, query.lines)), scale)
 
     def choose(self, groups: Sequence[NDArray[np.int64]], score: Score, budget: Budget) -> NDArray[np.int64]:
         """Privately chooses, for each of disjoint groups of cells, a candidate of large score; spends the budget.
@@ -162,23 +164,23 @@ class PrivateCounts:
         """
         return self.__ask(Buckets(line, savings, self.domain.cells), budget)[0]
 
-    def _scale(self, question: Question, budget: Budget) -> Fraction:
-        """The scale of the noise that covers a question; refused above 10^7."""
-        return _scale_of(question.sensitivity(self.sensitivity), budget)
+    def _scale(self, query: Query, budget: Budget) -> Fraction:
+        """The scale of the noise that covers a query; refused above 10^7."""
+        return _scale_of(query.sensitivity(self.sensitivity), budget)
 
-    def __measure(self, question: Linear, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
-        drawn, scale = self.__ask(question, budget)
+    def __measure(self, query: Linear, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
+        drawn, scale = self.__ask(query, budget)
         return _read_only(drawn), scale
 
-    def __ask(self, question: Question, budget: Budget) -> tuple[NDArray[np.int64], Fraction]:
-        """The answer to a question, and the scale of its noise."""
+    def __ask(self, query: Query, budget: Budget) -> tuple[NDArray[np.int64], Fraction]:
+        """The answer to a query, and the scale of its noise."""
         _refuse_all_but_budgets(budget)
-        scale = self._scale(question, budget)
-        facts = _charged(question, budget, scale)
+        scale = self._scale(query, budget)
+        facts = _charged(query, budget, scale)
         self.__scales[budget.step] = scale
 
         def draw() -> NDArray[np.int64]:
-            return _drawn(question, self.__exact(), scale)
+            return _drawn(query, self.__exact(), scale)
 
         drawn = draw() if self.__answers is None else self.__answers.answer(budget.step, facts, draw)
         return drawn, scale
@@ -186,22 +188,22 @@ class PrivateCounts:
     def __exact(self) -> NDArray[np.int64]:
         exact = self.__load()
         if exact.shape != (self.domain.cells,) or exact.dtype != np.int64:
-            raise DoorMisuse("exact counts must be int64, one per declared cell")
+            raise MeasurementMisuse("exact counts must be int64, one per declared cell")
         return np.clip(exact, -LARGEST_COUNT, LARGEST_COUNT)
 
     def __repr__(self) -> str:
         return f"PrivateCounts({self.domain.cells} cells, sensitivity {self.sensitivity}; counts withheld)"
 
     def __reduce__(self) -> NoReturn:
-        raise DoorMisuse("exact counts are not pickled or copied; pass the object itself")
+        raise MeasurementMisuse("exact counts are not pickled or copied; pass the object itself")
 
 
 class PrivateRows:
-    """Exact numbers about the first rows of each unit, behind a door of their own.
+    """Exact numbers about the first rows of each unit, behind a measurement of their own.
 
     Args:
         limits: R and T, in rows of a unit, and what neighbours are.
-        load: gives the exact numbers; called only when a door must draw.
+        load: gives the exact numbers; called only when a measurement must draw.
         answers: the journal of the release.
     """
 
@@ -210,21 +212,21 @@ class PrivateRows:
     def __init__(self, limits: Limits, load: Callable[[], ObservedRows], answers: Answers) -> None:
         self.__limits, self.__load, self.__answers = limits, load, answers
 
-    def noisy(self, question: RowQuestion, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
-        """Every number of a question plus its own discrete Laplace noise, and its scale; spends the budget.
+    def noisy(self, query: RowQuery, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
+        """Every number of a query plus its own discrete Laplace noise, and its scale; spends the budget.
 
         Args:
-            question: of a class in `row_questions.ROW_QUESTIONS`; no mechanism makes one.
+            query: of a class in `row_queries.ROW_QUERIES`; no mechanism makes one.
 
         Returns:
             Whole numbers within ±2^52, shape (numbers,), and the scale of the noise in each, an exact fraction.
         """
         _refuse_all_but_budgets(budget)
-        scale = _scale_of(question.sensitivity(self.__limits), budget)
-        facts = _charged(question, budget, scale)
+        scale = _scale_of(query.sensitivity(self.__limits), budget)
+        facts = _charged(query, budget, scale)
 
         def draw() -> NDArray[np.int64]:
-            exact = question.answers(self.__load()).astype(np.int64)
+            exact = query.answers(self.__load()).astype(np.int64)
             return _noisy(exact.clip(-LARGEST_COUNT, LARGEST_COUNT), scale)
 
         return _read_only(self.__answers.answer(budget.step, facts, draw)), scale
@@ -233,20 +235,22 @@ class PrivateRows:
         return "PrivateRows(numbers withheld)"
 
     def __reduce__(self) -> NoReturn:
-        raise DoorMisuse("exact numbers are not pickled or copied; pass the object itself")
+        raise MeasurementMisuse("exact numbers are not pickled or copied; pass the object itself")
 
 
 def _scale_of(sensitivity: int, budget: Budget) -> Fraction:
     scale = sensitivity / budget.epsilon
     if scale > LARGEST_SCALE:
-        raise DoorMisuse(f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon")
+        raise MeasurementMisuse(
+            f"'{budget.step}' would add noise of scale {scale}; the most is 10^7: raise its epsilon"
+        )
     return scale
 
 
-def _charged(question: Question | RowQuestion, budget: Budget, scale: Fraction) -> dict[str, str]:
-    """Spends a budget; what the journal keeps of the question that it pays for."""
-    facts = {"door": question.door, "epsilon": str(budget.spend())}
-    return {**facts, "scale": str(scale), "partition": question.digest}
+def _charged(query: Query | RowQuery, budget: Budget, scale: Fraction) -> dict[str, str]:
+    """Spends a budget; what the journal keeps of the query that it pays for."""
+    facts = {"door": query.measurement, "epsilon": str(budget.spend())}
+    return {**facts, "scale": str(scale), "partition": query.digest}
 
 
 def _unpacked(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
@@ -267,19 +271,19 @@ def _read_only(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def _refuse_all_but_budgets(budget: object) -> None:
     if type(budget) is not Budget or type(budget.epsilon) is not Fraction:
-        raise DoorMisuse("a door takes a Budget, nothing else, and no subclass of it")
+        raise MeasurementMisuse("a measurement takes a Budget, nothing else, and no subclass of it")
     if not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
-        raise DoorMisuse(f"the epsilon of the Budget '{budget.step}' was changed after the Budget was made")
+        raise MeasurementMisuse(f"the epsilon of the Budget '{budget.step}' was changed after the Budget was made")
 
 
-def _drawn(question: Question, exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
-    """What a door says: the question's exact numbers with noise."""
-    if isinstance(question, Choice):
-        return _noisy_winners(question.scores(exact), scale)
-    if isinstance(question, Buckets):
-        return _noisy_buckets(question.costs(exact), scale)
-    assert isinstance(question, Linear)
-    return _noisy(question.answers(exact), scale)
+def _drawn(query: Query, exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+    """What a measurement says: the query's exact numbers with noise."""
+    if isinstance(query, Choice):
+        return _noisy_winners(query.scores(exact), scale)
+    if isinstance(query, Buckets):
+        return _noisy_buckets(query.costs(exact), scale)
+    assert isinstance(query, Linear)
+    return _noisy(query.answers(exact), scale)
 
 
 def _noisy(exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
@@ -297,8 +301,8 @@ def _noisy_winners(scores: Sequence[NDArray[np.int64]], scale: Fraction) -> NDAr
     """The candidate of the largest score plus one-sided geometric noise in each group; the first of equal ones.
 
     Scores are cut off at ±2^61, which brings them no further apart. Noise ends at 2^62, so sums stay below 2^63. That
-    end is no post-processing of noise without an end, as it is in `_noisy`. It is sound because doors refuse scales
-    above 10^7: then a draw reaches 2^62 with a probability below 10^(-10^11), and only after 10^14 steps of a
+    end is no post-processing of noise without an end, as it is in `_noisy`. It is sound because measurements refuse
+    scales above 10^7: then a draw reaches 2^62 with a probability below 10^(-10^11), and only after 10^14 steps of a
     refinement, so no run that ends has seen it.
     """
     ends = np.cumsum([part.size for part in scores])[:-1]

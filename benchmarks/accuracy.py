@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
-from dphist_pipeline.domain import Domain
-from dphist_pipeline.evaluation.workloads import Boxes, random_boxes
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.workbench.evaluation.workloads import Boxes, random_boxes
 
 PROJECT = Path(__file__).resolve().parent.parent
 LINES = PROJECT / "benchmarks/results/accuracy.jsonl"

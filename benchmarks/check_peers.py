@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from range_peers import PublishedDAWA, hierarchy
 from ranges import DATA, PROJECT
 
-from dphist_pipeline.evaluation.public_counts import read_counts
+from dphist_pipeline.workbench.evaluation.public_counts import read_counts
 
 SAME = {"DAWA": "DAWA.25", "HB": "HB"}  # the names of the rivals, here and there
 Reals = NDArray[np.float64]

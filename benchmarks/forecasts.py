@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 from accuracy_sets import SETS, Counts, CountSet
 
-from dphist_pipeline.domain import Domain
-from dphist_pipeline.evaluation.contenders import Contender, choose_contenders
-from dphist_pipeline.evaluation.measuring import sanitize_with
-from dphist_pipeline.planning import stand_ins
-from dphist_pipeline.planning._expected_errors import (
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.workbench.evaluation.contenders import Contender, choose_contenders
+from dphist_pipeline.workbench.evaluation.measuring import sanitize_with
+from dphist_pipeline.workbench.planning import stand_ins
+from dphist_pipeline.workbench.planning._expected_errors import (
     CELL,
     LITTLE,
     WIDER,

@@ -32,8 +32,8 @@ from rich.console import Console
 from rich.table import Table
 from rows import timed
 
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms.tables import Tables, law_of, shares_for

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 from ranges import PROJECT, prefixes
 
-from dphist_pipeline.evaluation.workloads import Boxes, random_boxes
 from dphist_pipeline.solvers.trees.workload_strategies import (
     TOTAL,
     Gram,
@@ -35,6 +34,7 @@ from dphist_pipeline.solvers.trees.workload_strategies import (
     gram_of_ranges,
     weights_along,
 )
+from dphist_pipeline.workbench.evaluation.workloads import Boxes, random_boxes
 
 STARTS = {101: 25, 200: 25, 256: 25, 1_001: 1, 1_340: 1, 2_200: 1, 4_096: 1}
 SIDE, GRID_TOTAL = 256, 64

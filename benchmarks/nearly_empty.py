@@ -31,8 +31,8 @@ from ranges import PROJECT, counted
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms import _experts
 from dphist_pipeline.solvers.cells import judged_experts

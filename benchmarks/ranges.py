@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from range_peers import peers_of
 
 import dphist_pipeline as dph
-from dphist_pipeline.evaluation.public_counts import read_counts
-from dphist_pipeline.evaluation.workloads import Boxes, random_boxes
+from dphist_pipeline.workbench.evaluation.public_counts import read_counts
+from dphist_pipeline.workbench.evaluation.workloads import Boxes, random_boxes
 
 PROJECT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("DPHIST_DATA", PROJECT.parent / "shared" / "data"))

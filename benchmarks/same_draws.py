@@ -22,7 +22,7 @@ import numpy as np
 from ranges import LINES, PROJECT, UNSEEN, counted, prefixes
 
 import dphist_pipeline as dph
-from dphist_pipeline.evaluation.workloads import random_boxes
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 
 TUNED = ("adult_capital_loss_4096", "income_4096", "lc_req_all_4096", "waitakere_meshblock_2006_1340")
 EPSILONS = ("1", "0.1")

@@ -31,7 +31,7 @@ INCOMES = {10_404: 0, 208_080: 20, 998_784: 96, 9_998_244: 961}
 RELEASE = """
 import json, os, resource, sys, time
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
-from dphist_pipeline.early_processes import started_early
+from dphist_pipeline.base.early_processes import started_early
 spec, store, reason, told = sys.argv[1:]
 steps = []
 def note(step):

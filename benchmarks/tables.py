@@ -32,8 +32,8 @@ from rich.console import Console
 from rich.table import Table
 
 import dphist_pipeline as dph
+from dphist_pipeline.base.domain import Domain, Family
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
 

@@ -20,7 +20,7 @@ from dphist_pipeline import sanitize
 from dphist_pipeline.applications.blocking import blocks
 from dphist_pipeline.applications.synthetic_records import SyntheticRecords
 from dphist_pipeline.applications.whole_release import WholeRelease
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.whole_tables import WholeTable
 from dphist_pipeline.publishing.drawing import BAR, FAINT
 

@@ -25,7 +25,7 @@ import polars as pl
 from tables import DATA, EPSILONS, PROJECT
 from whole_families import _shown, behind
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.whole_families import fit_population
 from dphist_pipeline.mechanisms.tables import Tables, shares_for

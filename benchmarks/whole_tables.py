@@ -29,7 +29,7 @@ from rich.table import Table
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.estimates.whole_tables import Way, WholeTable
 

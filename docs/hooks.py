@@ -24,7 +24,7 @@ from mkdocs.exceptions import PluginError
 from peers_page import peers_memory, peers_promises, peers_ratios, peers_runs, peers_whole
 
 import dphist_pipeline as dph
-from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.audit import Audit
 from dphist_pipeline.spec._query_reach import AGGREGATES, ALLOWED, TABLE_FUNCTIONS
 

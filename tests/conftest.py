@@ -21,8 +21,8 @@ from quick_catalogue import build_catalogue, empty_catalogue, place
 from quick_pictures import UNDRAWN
 
 import examples  # noqa: F401  (sets how many examples are tried)
-from dphist_pipeline import arrow_without_pandas
 from dphist_pipeline.answering import building, catalogue
+from dphist_pipeline.base import arrow_without_pandas
 from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages

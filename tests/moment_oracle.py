@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from oracle import Box, Oracle
 
-from dphist_pipeline.domain import BinnedAxis
+from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.laws import noise_law

@@ -5,6 +5,6 @@ Only tests have this seam: it is a module beside them, which no configuration an
 
 from __future__ import annotations
 
-from dphist_pipeline import engine_versions
+from dphist_pipeline.base import engine_versions
 
 engine_versions.SUITE.update({name: engine_versions.installed_minor(name) for name in engine_versions.HELD})

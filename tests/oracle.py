@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Basis, Quantile, RangeAnswer
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells, end_of

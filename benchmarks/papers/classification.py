@@ -16,10 +16,10 @@ from dphist_pipeline import sanitize
 from dphist_pipeline.applications.classification import Classifier, train
 from dphist_pipeline.applications.coded_records import places_of
 from dphist_pipeline.applications.whole_release import WholeRelease
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.base.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums
 from dphist_pipeline.estimates.whole_tables import WholeTable
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
 
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
 FEATURES = ("workclass", "marital_status", "race", "sex")

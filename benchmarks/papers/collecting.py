@@ -11,13 +11,13 @@ import polars as pl
 from public_data import DATA, PROJECT
 
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 from dphist_pipeline.local.encoding import encode, places_of, sent
 from dphist_pipeline.local.law import estimates, law_of
 from dphist_pipeline.local.partition import Spans, question_of, spans_of
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.spec.collection import CollectionSpec, Protocol
+from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
 
 SEED = 2021
 STAND_IN = "San Francisco, invented"

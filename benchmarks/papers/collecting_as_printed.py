@@ -15,9 +15,9 @@ from math import exp
 import numpy as np
 from collecting import SEED, City, Way, measures
 
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 from dphist_pipeline.local.partition import Spans
 from dphist_pipeline.local.question import Part
+from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
 
 PRINTED = "intervals are closed at both ends, and so are those that are counted exactly"
 

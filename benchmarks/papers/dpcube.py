@@ -13,7 +13,7 @@ from public_data import adult_age_hours, age_income
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline import sanitize
-from dphist_pipeline.evaluation.workloads import BOXES, Boxes, Workload, random_boxes
+from dphist_pipeline.workbench.evaluation.workloads import BOXES, Boxes, Workload, random_boxes
 
 ALPHA = "0.2"
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from report import Claim, Section, Verdict
 
-from dphist_pipeline.evaluation import theory
-from dphist_pipeline.evaluation.theory import Setting
+from dphist_pipeline.workbench.evaluation import theory
+from dphist_pipeline.workbench.evaluation.theory import Setting
 
 DEFAULT, ALPHA = Setting(), 0.2
 SMALL_QUERIES, SHARES = range(1, 12), [part / 20 * ALPHA for part in range(1, 20)]

@@ -13,9 +13,9 @@ from measuring import SEED, Board, as_printed, private, scores, smaller, times
 from public_data import citations, real_waitakere, salaries
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
-from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
-from dphist_pipeline.evaluation.workloads import parse_workloads
+from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.synthetic_sets import synthetic_counts
+from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 EPSILONS = ("1", "0.693147", "0.1", "0.01")
 RELEASES, DRAWS = (10, 2), (5_000, 500)  # in the whole and with `--quick`

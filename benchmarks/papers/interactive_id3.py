@@ -20,9 +20,9 @@ from math import sqrt
 
 import numpy as np
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
 Ranked = dict[int, list[int]]  # of each open node the attributes, the best first

@@ -13,8 +13,8 @@ from collecting_as_printed import collect_as_printed
 from measuring import Board, smaller, times
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.measuring import Score
 from dphist_pipeline.local.question import Question
+from dphist_pipeline.workbench.evaluation.measuring import Score
 
 EPSILONS = ("3", "6", "9", "12", "15", "18")
 LOW_TO_HIGH = ("1", "3", "15")

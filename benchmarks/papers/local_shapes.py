@@ -13,11 +13,11 @@ from collecting_as_printed import PRINTED, as_printed
 from measuring import smaller
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores
 from dphist_pipeline.local.encoding import encode, places_of, sent
 from dphist_pipeline.local.law import estimates
 from dphist_pipeline.local.partition import Spans
 from dphist_pipeline.local.tally import Tally
+from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
 
 MOST = 4  # standard errors; of 45 unbiased means about one in 25 studies has one beyond
 RUNS = (20, 3)  # in the whole and with `--quick`

@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import track
 
 from dphist_pipeline import mechanisms, sanitize
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.evaluation.measuring import Score, aggregate_scores, measure
-from dphist_pipeline.evaluation.workloads import Workload
 from dphist_pipeline.mechanisms.dpcube import NoiseMultiple, PaperVariance
+from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores, measure
+from dphist_pipeline.workbench.evaluation.workloads import Workload
 
 Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
 SEED = 1099

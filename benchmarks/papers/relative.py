@@ -12,9 +12,9 @@ from measuring import private
 from public_data import real_waitakere
 from report import Claim, Section, Verdict
 
-from dphist_pipeline.evaluation.synthetic_sets import SETS, synthetic_counts
 from dphist_pipeline.solvers.groups.relative_groups import relative_groups
 from dphist_pipeline.solvers.groups.value_groups import groups_by_value
+from dphist_pipeline.workbench.evaluation.synthetic_sets import SETS, synthetic_counts
 
 CELLS, MEAN = 10, 100.0
 SCALES = {"figure 1": 2000.0, "figure 2": 100.0}  # λ = 1/ε at ε = 0.0005 and 0.01

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.measuring import Score
 
 
 @dataclass(frozen=True)

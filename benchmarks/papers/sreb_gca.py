@@ -13,10 +13,10 @@ from measuring import Board, as_printed, private, scores, smaller, times
 from public_data import real_waitakere
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.evaluation.measuring import Score
-from dphist_pipeline.evaluation.synthetic_sets import SETS, synthetic_counts
-from dphist_pipeline.evaluation.workloads import parse_workloads
 from dphist_pipeline.mechanisms.sreb_gca import MOST_EXACT
+from dphist_pipeline.workbench.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.synthetic_sets import SETS, synthetic_counts
+from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 EPSILONS = ("1", "0.1", "0.01")
 # Table 2: KL divergence of AHP and of SReB_GCA at each epsilon.

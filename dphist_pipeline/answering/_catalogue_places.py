@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dphist_pipeline.sql_files import identifier, schema_prefix
+from dphist_pipeline.base.sql_files import identifier, schema_prefix
 
 INTERNALS = "internals"
 FOR_USERS = ("dph_releases", "dph_charges", "dph_better")  # the tables that the documentation names

@@ -17,10 +17,10 @@ import pyarrow as pa
 from dphist_pipeline.answering._macros import inner_macros, macro
 from dphist_pipeline.answering.catalogue import NAME, Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
-from dphist_pipeline.sql_files import identifier, literal
 
 OPEN_AT_ONCE = 4
 # These take a fifth of the time of a small answer, and no query of ours gains by them.

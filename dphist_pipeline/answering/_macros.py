@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._query_parts import folded
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
+from dphist_pipeline.base.sql_files import FOLDER, literal
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
-from dphist_pipeline.sql_files import FOLDER, literal
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -118,7 +118,7 @@ def macro_files(schema: str | None) -> Environment:
     # Loaded here: a question to a catalogue that has its macros needs none of it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from dphist_pipeline.compiled_templates import compiled_templates
+    from dphist_pipeline.base.compiled_templates import compiled_templates
 
     places = Places(schema)
     loader, compiled = FileSystemLoader(_FILES), compiled_templates(Path(__file__).parent)

@@ -28,21 +28,21 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
-from dphist_pipeline.domain import OTHER, BinnedAxis, CalendarAxis, day_of
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.domain import OTHER, BinnedAxis, CalendarAxis, day_of
+from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
+from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
+from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import Cut
-from dphist_pipeline.files import read_regular, replace_public, sync_folder
-from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering._period_sums import TOTAL, AxisSums, PeriodSums, Reals
-from dphist_pipeline.domain import OTHER
-from dphist_pipeline.shown_below import without_figures
+from dphist_pipeline.base.domain import OTHER
+from dphist_pipeline.base.shown_below import without_figures
 
 FACTOR, FACTOR_OF_TOTAL = 3.0, 1.5
 LEVEL, HIGHEST_LEVEL = Fraction(999, 1000), Fraction(999_999, 1_000_000)

@@ -13,12 +13,12 @@ from typing import Any
 
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macros import INNER, macro
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
-from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
-from dphist_pipeline.sql_files import identifier, literal
 
 _COMMENTS = {
     "period": "first day of the period, such as 2026-01-05; `all` for a release without periods",

@@ -17,7 +17,8 @@ from dphist_pipeline.answering._macro_calls import Source, call_macro
 from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
 from dphist_pipeline.estimates.chosen_cells import (
@@ -33,7 +34,6 @@ from dphist_pipeline.estimates.chosen_cells import (
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.sql_files import identifier
 
 Box = Mapping[str, Condition]
 ANSWER_COLUMNS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "basis", "cells", "note")

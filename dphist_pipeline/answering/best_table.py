@@ -8,7 +8,7 @@ from typing import Any
 
 from dphist_pipeline.answering.asking import Box, Publication
 from dphist_pipeline.answering.published import audit_in_force, family_named, is_family
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.family_choice import FamilyChoice, names_of_table
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import duckdb
 
-from dphist_pipeline import early_processes
 from dphist_pipeline.answering.catalogue import build_catalogue, kept_empty
 from dphist_pipeline.answering.catalogue_tables import version
+from dphist_pipeline.base import early_processes
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 
@@ -74,7 +74,7 @@ def build(public: Path, scratch: Path, anew: bool = False, empty: Callable[[Path
 
 def main() -> None:
     """Runs in the separate process: builds the catalogue, and says why it cannot."""
-    from dphist_pipeline.arrow_without_pandas import arrow_without_pandas
+    from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
 
     arrow_without_pandas()
     version()  # reads the macros, which every build needs

@@ -55,10 +55,10 @@ from dphist_pipeline.answering.catalogue_tables import (
     remove_release,
     version,
 )
-from dphist_pipeline.files import read_regular
+from dphist_pipeline.base.files import read_regular
+from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
-from dphist_pipeline.sql_files import literal
 
 NAME = "catalog.duckdb"
 PLACES = Places()

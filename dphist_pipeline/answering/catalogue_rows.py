@@ -25,7 +25,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     RELEASES,
     TABLES,
 )
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.estimates.laws import INTERVALS, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.row_quality import QualityTable

@@ -51,14 +51,14 @@ from dphist_pipeline.answering.catalogue_rows import (
     width_table,
 )
 from dphist_pipeline.answering.quality_tables import PublishedQuality
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
+from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.estimates.family_choice import FamilyChoice
-from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
-from dphist_pipeline.sql_files import identifier
 
 Publication = tuple[Path, Mapping[str, Any]]  # its folder, and its audit
 ROWS = "dph_rows"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering._period_sums import TOTAL, PeriodSums, sums_of_estimate, sums_of_publication
-from dphist_pipeline.domain import OTHER
+from dphist_pipeline.base.domain import OTHER
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.estimate import AnyEstimate
 

@@ -21,11 +21,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import csv, parquet, xlsx
 from dphist_pipeline.answering.exports.rows import LATEST, Exported
-from dphist_pipeline.files import read_regular, replace_public, sync_folder
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, sealed_audit
 

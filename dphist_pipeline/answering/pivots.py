@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Box, Publication
-from dphist_pipeline.domain import OTHER, BinnedAxis
+from dphist_pipeline.base.domain import OTHER, BinnedAxis
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused, end_of
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 

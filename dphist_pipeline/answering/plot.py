@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.published import publication_withdrawn
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language
+from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.errors import Refused, how_to_install
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
-from dphist_pipeline.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
-from dphist_pipeline.shown_below import limit_of
 from dphist_pipeline.spec.axes import domain_of
 
 ENDINGS = (".svg", ".png", ".html")

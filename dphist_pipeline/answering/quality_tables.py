@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words

@@ -27,10 +27,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
-from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, day_of
+from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, day_of
+from dphist_pipeline.base.sql_files import identifier, literal
+from dphist_pipeline.base.tidying import tidied_sql
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.sql_files import identifier, literal
-from dphist_pipeline.tidying import tidied_sql
 
 PAIRS_A_RECORD = 100
 LEAST = 20

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.applications.coded_records import NOWHERE, places_of
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
-from dphist_pipeline.domain import Axis, CategoricalAxis
+from dphist_pipeline.base.domain import Axis, CategoricalAxis
 from dphist_pipeline.errors import did_you_mean, how_to_install
 
 NEEDED = f"the package scikit-learn is missing. To install it: {how_to_install('learn')}"

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import application_refused
-from dphist_pipeline.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.tidying import tidied
 from dphist_pipeline.errors import did_you_mean, first_of
-from dphist_pipeline.tidying import tidied
 
 NOWHERE = -1
 MOST_NAMED = 3

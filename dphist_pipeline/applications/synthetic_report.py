@@ -19,7 +19,7 @@ from dphist_pipeline.applications.coded_records import NOWHERE, places_of, read_
 from dphist_pipeline.applications.synthetic_records import BATCH_ROWS, Whole
 from dphist_pipeline.applications.whole_family import WholeFamily
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NestedCells, Unbiased
 from dphist_pipeline.estimates.whole_families import Population
 from dphist_pipeline.publishing.axis_labels import ReaderAxis

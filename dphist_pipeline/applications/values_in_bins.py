@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import application_refused
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.applications.whole_release import application_refused
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
 from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.publishing.published_files import PublishedFolder

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.catalogue_rows import whole_of
 from dphist_pipeline.answering.published import audit_in_force
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.spec.axes import domain_of

@@ -17,10 +17,10 @@ from unicodedata import category
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.base.files import named_store
 from dphist_pipeline.cli.commands import LazyCommands
 from dphist_pipeline.cli.terminal import err, out, print_json
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import named_store
 
 INTERRUPTED = 130
 PACKAGE = "dphist-pipeline"

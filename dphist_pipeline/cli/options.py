@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dphist_pipeline.planning.serving import Serves
+from dphist_pipeline.workbench.planning.serving import Serves
 
 SpecArgument = Annotated[
     Path, typer.Argument(metavar="SPEC", help="The release's YAML file; with `for_each`, FILE#RELEASE.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 
 LARGEST_WORD = 1 << 62
 

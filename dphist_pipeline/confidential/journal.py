@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.errors import AfterCharge, DphistError
-from dphist_pipeline.files import make_folder, sync_folder, write_durably
 
 Draw = Callable[[], NDArray[np.int64]]
 Vouch = Callable[[str, str], None]

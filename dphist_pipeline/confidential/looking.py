@@ -22,16 +22,16 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.csv_text import LOST
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential import cube, row_tables
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading._positions import Positions
 from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepared, stage_rows
 from dphist_pipeline.confidential.reading.source import Source, engine_settings, withheld
 from dphist_pipeline.confidential.row_queries import ObservedRows
-from dphist_pipeline.csv_text import LOST
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.sql_files import identifier, literal
 
 MOST_ROWS = 1_000_000  # of a unit that are looked at
 MOST_LINES = 5

@@ -16,6 +16,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential._plain_values import MeasurementMisuse as MeasurementMisuse
 from dphist_pipeline.confidential._queries import (
@@ -32,7 +33,6 @@ from dphist_pipeline.confidential._queries import (
 from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.row_queries import Limits, ObservedRows, RowQuery
 from dphist_pipeline.confidential.scores import Score
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, weighted_line
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisyContrasts, NoisySums

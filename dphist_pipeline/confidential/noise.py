@@ -28,9 +28,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.random_words import NoiseSelfTestFailed, check_random_words, random_words
 from dphist_pipeline.estimates.certified import Law
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words, random_words
 
 WORD_BITS = 63
 GUIDE_SHIFT = np.uint64(WORD_BITS - 16)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from dphist_pipeline.domain import Domain
-from dphist_pipeline.reading import Reading
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.spec.declared_columns import Condition, DerivedColumn
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import PrivacyUnit, Source, SqlFile

@@ -13,7 +13,16 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, number_of_day
+from dphist_pipeline.base.domain import (
+    OTHER,
+    Axis,
+    BinnedAxis,
+    CalendarAxis,
+    CategoricalAxis,
+    Domain,
+    day_of,
+    number_of_day,
+)
 from dphist_pipeline.errors import Refused, did_you_mean
 
 End = float | date | str | None

@@ -15,7 +15,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer, Basis
 from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells

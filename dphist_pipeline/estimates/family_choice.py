@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.laws import noise_law
 
 Audit = Mapping[str, Any]

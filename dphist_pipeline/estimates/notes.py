@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.languages.texts import marked
+from dphist_pipeline.base.languages.texts import marked
 
 NO_INTERVAL = marked("no interval: the mechanism paid for no noisy cells")
 CUTS_GROUP = marked("no interval: the mechanism paid for noisy sums of groups only, and these cells cut a group")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.languages.texts import gettext, marked, ngettext, whole
 from dphist_pipeline.estimates.noisy import Unbiased
-from dphist_pipeline.languages.texts import gettext, marked, ngettext, whole
 
 Reals = NDArray[np.float64]
 _LEGEND = {

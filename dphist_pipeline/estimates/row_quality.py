@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.languages.texts import gettext, marked, number_text, translated, whole
+from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased, exact_sum
-from dphist_pipeline.languages.texts import gettext, marked, number_text, translated, whole
-from dphist_pipeline.shown_below import limit_of
 
 PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")

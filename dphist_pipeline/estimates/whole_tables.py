@@ -27,7 +27,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums, ReportedCells, Unbiased
 from dphist_pipeline.solvers.whole_counts.marginal_fit import GroupSums, MarginalSums, fit_to_sums
 from dphist_pipeline.solvers.whole_counts.nested_rounding import round_nested

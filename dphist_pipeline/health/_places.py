@@ -7,8 +7,8 @@ import stat
 import tempfile
 from pathlib import Path
 
-from dphist_pipeline.about_publisher import NAME, faults
-from dphist_pipeline.files import may
+from dphist_pipeline.base.about_publisher import NAME, faults
+from dphist_pipeline.base.files import may
 from dphist_pipeline.health.finding import (
     NAMED,
     Examined,

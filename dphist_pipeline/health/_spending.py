@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
 
+from dphist_pipeline.base.files import may
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.files import may
 from dphist_pipeline.health.finding import (
     Examined,
     Finding,

@@ -6,7 +6,7 @@ import re
 import sys
 from importlib import metadata
 
-from dphist_pipeline.engine_versions import HELD, SUITE, installed_minor, untested
+from dphist_pipeline.base.engine_versions import HELD, SUITE, installed_minor, untested
 from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.health.finding import Examined, Finding, fault, ok, warning
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER

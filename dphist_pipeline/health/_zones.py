@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dphist_pipeline.base.zone_data import MEND, zone_data_version, zone_difference
 from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
 from dphist_pipeline.releasing.due import Cadence
-from dphist_pipeline.zone_data import MEND, zone_data_version, zone_difference
 
 UTC = "UTC"
 

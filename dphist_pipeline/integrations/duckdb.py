@@ -14,8 +14,8 @@ import duckdb
 
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
+from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.sql_files import identifier
 
 
 def nothing_to_install(folder: Path) -> Refused:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.releasing.frames import PrivateCounts, count_cube
 from dphist_pipeline.spec.model import Neighbours
 from dphist_pipeline.spec.sources import NormalForm

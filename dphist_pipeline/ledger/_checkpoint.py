@@ -24,8 +24,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dphist_pipeline import reading
-from dphist_pipeline.files import make_folder, read_own, replace_durably, state_folder
+from dphist_pipeline.base import reading
+from dphist_pipeline.base.files import make_folder, read_own, replace_durably, state_folder
 from dphist_pipeline.ledger._replay import follow, replay
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.database import ENTRIES

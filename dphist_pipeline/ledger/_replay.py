@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.books import Books, account_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, DecisionKind

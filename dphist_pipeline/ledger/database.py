@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from dphist_pipeline.files import network_disk, sync_folder
+from dphist_pipeline.base.files import network_disk, sync_folder
 from dphist_pipeline.ledger import errors as errors
 
 Intent = Literal["read", "write", "rehearse"]

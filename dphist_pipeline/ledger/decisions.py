@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from dphist_pipeline.reading import Reading
+from dphist_pipeline.base.reading import Reading
 
 DecisionKind = Literal["source", "query", "engine", "code_lists", "clock", "version", "check", "waiver"]
 NAMED = frozenset({"engine", "clock", "version", "check", "waiver"})  # of which the name says what is allowed

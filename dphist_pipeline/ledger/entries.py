@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from dphist_pipeline.canonical_json import sha256
-from dphist_pipeline.reading import Reading
+from dphist_pipeline.base.canonical_json import sha256
+from dphist_pipeline.base.reading import Reading
 
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 

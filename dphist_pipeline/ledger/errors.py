@@ -11,8 +11,8 @@ from dphist_pipeline.errors import Halted, TryAgain, did_you_mean, how_to_instal
 from dphist_pipeline.ledger.amounts import as_text
 
 if TYPE_CHECKING:
+    from dphist_pipeline.base.reading import Reading
     from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest
-    from dphist_pipeline.reading import Reading
 
 ADOPT = "`dphist store adopt --reason TEXT`"
 # What follows a refusal of a row that only the witness holds. Nobody can tell it from what a restored backup lacks.

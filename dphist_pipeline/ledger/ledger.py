@@ -17,6 +17,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
@@ -37,7 +38,6 @@ from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
-from dphist_pipeline.reading import Reading
 
 __all__ = ["Account", "Charge", "ChargeRequest", "Ledger", "Note", "UnknownAccount"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.ledger._checkpoint import judged
 from dphist_pipeline.ledger._replay import follow
 from dphist_pipeline.ledger.books import Books

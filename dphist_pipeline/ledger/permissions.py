@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, get_args
 
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, NAMED, Decision, DecisionKind
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
-from dphist_pipeline.reading import Reading
 
 DECISIONS = frozenset(
     {

@@ -22,12 +22,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from dphist_pipeline.base.sql_files import statement
 from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.ledger import database
 from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.ledger.letters import BLANKS, DISGUISES, in_brackets
-from dphist_pipeline.sql_files import statement
 
 PORT = 5432
 _SCHEMES = ("postgresql", "postgresql+psycopg")

@@ -18,8 +18,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.files import make_folder, write_durably
 from dphist_pipeline.ledger.entries import Entry
 from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Self
 
 import sqlalchemy as sa
 
-from dphist_pipeline.files import make_folder, state_folder
+from dphist_pipeline.base.files import make_folder, state_folder
+from dphist_pipeline.base.sql_files import statement
 from dphist_pipeline.ledger.database import ENTRIES, Database, Intent, SqliteFile
 from dphist_pipeline.ledger.errors import FileExists, LedgerError, WitnessMissing
 from dphist_pipeline.ledger.postgresql import PostgresDatabase, names_server
-from dphist_pipeline.sql_files import statement
 
 SCHEMA_VERSION = 1
 _TABLES = sa.MetaData()

@@ -21,8 +21,8 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.random_words import NoiseSelfTestFailed, check_random_words, random_words
 from dphist_pipeline.estimates.certified import FIRST_PRECISION, exp_interval
-from dphist_pipeline.random_words import NoiseSelfTestFailed, check_random_words, random_words
 
 Bytes = NDArray[np.uint8]
 

@@ -15,8 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.base.files import locked_folder, replace_durably
 from dphist_pipeline.errors import Halted, Refused
-from dphist_pipeline.files import locked_folder, replace_durably
 from dphist_pipeline.local.encoding import choose_values, encode, report_ids, sent
 from dphist_pipeline.local.question import Question
 

@@ -30,9 +30,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.random_words import random_words
 from dphist_pipeline.local._coins import Bytes, Chance, coins, uniform_below
 from dphist_pipeline.local.question import Part, Question
-from dphist_pipeline.random_words import random_words
 
 Places = NDArray[np.int64]
 NONE = -1

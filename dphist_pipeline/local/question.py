@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from dphist_pipeline.canonical_json import canonical_json, sha256
+from dphist_pipeline.base.canonical_json import canonical_json, sha256
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.estimates.randomized_response import MOST_ASKED, Encoding

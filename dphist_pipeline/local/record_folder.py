@@ -30,14 +30,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline import unit_forms
+from dphist_pipeline.base import unit_forms
+from dphist_pipeline.base.files import locked_folder, make_folder, replace_durably
+from dphist_pipeline.base.random_words import random_words
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.files import locked_folder, make_folder, replace_durably
 from dphist_pipeline.local.contributor import record_unusable
 from dphist_pipeline.local.encoding import encode, report_ids, sent
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import ID_BYTES, as_matrix
-from dphist_pipeline.random_words import random_words
 
 Bytes = NDArray[np.uint8]
 

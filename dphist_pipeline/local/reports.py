@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.random_words import random_words
+from dphist_pipeline.base.sql_files import statement
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.random_words import random_words
-from dphist_pipeline.sql_files import statement
 
 Bytes = NDArray[np.uint8]
 

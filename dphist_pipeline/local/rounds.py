@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.base.canonical_json import sha256
+from dphist_pipeline.base.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.local._late_consumers import why_unserved
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, report_files

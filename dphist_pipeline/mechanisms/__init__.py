@@ -33,8 +33,8 @@ from typing import ClassVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from dphist_pipeline.base.domain import Domain, Family
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate

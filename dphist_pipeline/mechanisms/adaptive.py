@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.domain import Axis, CategoricalAxis
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Axis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells

@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.scores import NextByNearness
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells

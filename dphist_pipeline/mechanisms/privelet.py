@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import Tail, noise_law

@@ -21,8 +21,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import DomainRefused, Mechanism, Setting

@@ -27,8 +27,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.domain import Domain, Family, Levels
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON, Budget
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import Scales, noise_law

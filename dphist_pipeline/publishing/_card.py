@@ -19,14 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
-from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.estimate import Estimate, answer_box
-from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
-from dphist_pipeline.estimates.randomized_response import odds
-from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words
-from dphist_pipeline.languages.texts import (
+from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
+from dphist_pipeline.base.languages.texts import (
     ENGLISH,
     gettext,
     in_language,
@@ -36,6 +30,14 @@ from dphist_pipeline.languages.texts import (
     translated,
     whole,
 )
+from dphist_pipeline.base.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
+from dphist_pipeline.base.sql_files import literal
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.estimate import Estimate, answer_box
+from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
+from dphist_pipeline.estimates.randomized_response import odds
+from dphist_pipeline.estimates.reliability import RELIABILITY
+from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
@@ -52,9 +54,7 @@ from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.publishing.rendering import render
-from dphist_pipeline.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
 from dphist_pipeline.spec.declared_columns import conditions, derived_columns
-from dphist_pipeline.sql_files import literal
 
 Rows = Sequence[Mapping[str, Any]]
 MOST_NAMED, ASKED_AXES = 12, 2

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from dphist_pipeline.about_publisher import About, link_of
+from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.languages.texts import gettext, marked, pgettext, translated
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
-from dphist_pipeline.languages.texts import gettext, marked, pgettext, translated
 from dphist_pipeline.publishing.formatting import shown_number, signed_number
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, whole
+from dphist_pipeline.base.shown_below import hidden_in_words, limit_of
+from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
-from dphist_pipeline.languages.texts import days_text, gettext, in_language, whole
 from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing._card import comparison_facts
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
@@ -21,8 +23,6 @@ from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
 from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
-from dphist_pipeline.shown_below import hidden_in_words, limit_of
-from dphist_pipeline.sql_files import literal
 
 MOST_LISTED, MOST_ON_CARD = 200, 6
 

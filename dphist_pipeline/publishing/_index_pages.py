@@ -28,9 +28,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from markupsafe import Markup
 
-from dphist_pipeline.about_publisher import About, link_of
-from dphist_pipeline.files import open_below, read_regular, replace_public
-from dphist_pipeline.languages.texts import days_text, gettext, in_language, translated
+from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.files import open_below, read_regular, replace_public
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
+from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
     ListedPublication,
@@ -44,7 +45,6 @@ from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown
 from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
-from dphist_pipeline.shown_below import hidden_in_words, not_drawn
 
 FORM = 4  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dphist_pipeline.about_publisher import About
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.languages.texts import LANGUAGES, language, marked, translated
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import CAP_TEXTS
-from dphist_pipeline.languages.texts import LANGUAGES, language, marked, translated
 from dphist_pipeline.publishing._card_cover import BY_CHANCE
 
 # The English texts of `picker.js`, which are the keys by which it asks for them.

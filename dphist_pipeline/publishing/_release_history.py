@@ -14,11 +14,12 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.base.files import read_regular
+from dphist_pipeline.base.languages.texts import gettext, pgettext
+from dphist_pipeline.base.shown_below import limit_of, words_for
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
-from dphist_pipeline.files import read_regular
-from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.public_names import place_of
@@ -30,7 +31,6 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFolder,
     read_audit,
 )
-from dphist_pipeline.shown_below import limit_of, words_for
 from dphist_pipeline.spec.axes import domain_of
 
 EVEN = 1.0  # by how many records halves of an interval differ that are told as ±

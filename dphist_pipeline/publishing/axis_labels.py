@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.publishing.parquet_tables import axis_columns, category_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words, words_of_ends
-from dphist_pipeline.sql_files import identifier, literal
 
 OTHER_BESIDE_ONE = "other (none of the declared)"
 

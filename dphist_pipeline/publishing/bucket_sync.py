@@ -23,8 +23,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dphist_pipeline.base.files import make_folder, open_below, replace_durably
 from dphist_pipeline.errors import Halted, how_to_install
-from dphist_pipeline.files import make_folder, open_below, replace_durably
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import CATALOGUE, INDEX, is_gone
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder

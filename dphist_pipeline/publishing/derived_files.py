@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dphist_pipeline.files import open_below, replace_public
+from dphist_pipeline.base.files import open_below, replace_public
 from dphist_pipeline.publishing.notices import with_notice
 from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.published_files import (

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.languages.texts import number_text
+from dphist_pipeline.base.languages.texts import number_text
 from dphist_pipeline.publishing.formatting import shortened, visible
 from dphist_pipeline.publishing.picture_sums import Groups
 

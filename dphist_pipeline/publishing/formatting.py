@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist_pipeline.languages.texts import gettext, number_text
+from dphist_pipeline.base.languages.texts import gettext, number_text
 
 # How a cell begins that a spreadsheet takes for a formula; those of East Asia do so at full-width signs, too.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dphist_pipeline.base.shown_below import words_for
 from dphist_pipeline.estimates.reliability import judged_error
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
-from dphist_pipeline.shown_below import words_for
 
 ERRORS_WIDE = 3.92  # so many standard deviations is an interval of a normal law wide, at 95 %
 EVEN = 1.0  # by how many records the halves of an interval may differ: ends of counts are rounded

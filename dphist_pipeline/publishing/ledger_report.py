@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.about_publisher import About
-from dphist_pipeline.languages.texts import days_text, gettext, in_language, marked, pgettext, translated
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, marked, pgettext, translated
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry
@@ -18,7 +19,6 @@ from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
 from dphist_pipeline.publishing.pages import ledger_page
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.reading import Reading
 
 _WORDS = {
     "opened": marked("opened the account"),

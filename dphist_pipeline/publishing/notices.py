@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from dphist_pipeline.languages.texts import days_text, gettext, in_language
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language
 
 _TOP = '<main id="main">'
 _NOTICES = re.compile(

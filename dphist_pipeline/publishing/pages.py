@@ -10,15 +10,15 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dphist_pipeline.languages.texts import (
+from dphist_pipeline.base.languages.texts import (
     gettext,
     pgettext,
 )
+from dphist_pipeline.base.shown_below import words_for
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.picture_sums import Groups, Marginal
 from dphist_pipeline.publishing.pictures import Picture, described
 from dphist_pipeline.publishing.rendering import render
-from dphist_pipeline.shown_below import words_for
 
 
 def ledger_page(report: Mapping[str, Any]) -> str:

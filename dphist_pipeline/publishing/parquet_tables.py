@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_families import Population
-from dphist_pipeline.published_columns import KINDS_OF_VALUES
 
 GROUP_ROWS = 1 << 18
 FEW = 10_000  # Arrow takes more of them faster, but loads its functions for that, which takes 50 ms

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
+from dphist_pipeline.base.languages.texts import days_text, gettext, number_text, pgettext, whole
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.languages.texts import days_text, gettext, number_text, pgettext, whole
 from dphist_pipeline.publishing.formatting import decimals_of
 
 Positions = NDArray[np.int64]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import CategoricalAxis
-from dphist_pipeline.languages.texts import (
+from dphist_pipeline.base.domain import CategoricalAxis
+from dphist_pipeline.base.languages.texts import (
     days_text,
     gettext,
     marked,
@@ -21,6 +21,7 @@ from dphist_pipeline.languages.texts import (
     translated,
     whole,
 )
+from dphist_pipeline.base.shown_below import limit_of, not_drawn, words_for
 from dphist_pipeline.publishing.drawing import (
     Bars,
     Drawing,
@@ -33,7 +34,6 @@ from dphist_pipeline.publishing.drawing import (
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
 from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
 from dphist_pipeline.publishing.rendering import render
-from dphist_pipeline.shown_below import limit_of, not_drawn, words_for
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 MOST_LETTERS = 24

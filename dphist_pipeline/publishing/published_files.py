@@ -16,8 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dphist_pipeline.base.files import open_regular, read_regular, replace_public
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.files import open_regular, read_regular, replace_public
 from dphist_pipeline.publishing.audit import is_audit
 from dphist_pipeline.publishing.public_names import is_path, place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files

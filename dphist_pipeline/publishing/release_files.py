@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Figures
+from dphist_pipeline.base.domain import Figures
+from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
+from dphist_pipeline.base.languages.texts import marked
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
-from dphist_pipeline.files import make_folder, sync_file, sync_folder
-from dphist_pipeline.languages.texts import marked
 from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
 from dphist_pipeline.publishing.audit import in_order
 from dphist_pipeline.publishing.parquet_tables import (

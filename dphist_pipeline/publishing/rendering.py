@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_eval_con
 from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
-from dphist_pipeline.compiled_templates import compiled_templates
-from dphist_pipeline.languages.texts import ENGLISH, days_text, language, number_text, translated, whole
+from dphist_pipeline.base.compiled_templates import compiled_templates
+from dphist_pipeline.base.languages.texts import ENGLISH, days_text, language, number_text, translated, whole
 from dphist_pipeline.publishing.formatting import visible
 
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.about_publisher import About
-from dphist_pipeline.languages.texts import in_language
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.languages.texts import in_language
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
 from dphist_pipeline.publishing._release_history import (
     ListedPublication,

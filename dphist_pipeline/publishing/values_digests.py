@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate
 from dphist_pipeline.estimates.row_quality import RowTable
-from dphist_pipeline.published_columns import VALUE_COLUMNS
 
 _BYTES = {"double": "<f8", "int64": "<i8"}
 _CELLS = {column.name: _BYTES[column.kind] for column in VALUE_COLUMNS if column.is_digested}

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.base.files import make_folder, read_regular, sync_folder, write_durably
 from dphist_pipeline.errors import AfterCharge, Refused
-from dphist_pipeline.files import make_folder, read_regular, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now

@@ -15,16 +15,16 @@ from typing import Any
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import Compared
-from dphist_pipeline.domain import Axis, CategoricalAxis, Family, finest
+from dphist_pipeline.base.domain import Axis, CategoricalAxis, Family, finest
+from dphist_pipeline.base.reading import quote_in_words
+from dphist_pipeline.base.zone_data import zone_data_facts
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
 from dphist_pipeline.ledger.ledger import Charge, Ledger
-from dphist_pipeline.reading import quote_in_words
 from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
-from dphist_pipeline.zone_data import zone_data_facts
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"

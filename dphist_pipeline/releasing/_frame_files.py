@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from dphist_pipeline.declared_numbers import microseconds, plain_number
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.base.declared_numbers import microseconds, plain_number
+from dphist_pipeline.base.sql_files import identifier
 
 if TYPE_CHECKING:
     import duckdb

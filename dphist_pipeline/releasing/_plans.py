@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from dphist_pipeline.base.domain import Axis, Domain, Family, groups_along
+from dphist_pipeline.base.engine_versions import untested
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
-from dphist_pipeline.domain import Axis, Domain, Family, groups_along
-from dphist_pipeline.engine_versions import untested
 from dphist_pipeline.errors import Halted, first_of
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import ChargeRequest
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period

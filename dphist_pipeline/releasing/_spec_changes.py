@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.canonical_json import canonical_json, sha256
-from dphist_pipeline.files import make_folder, write_durably
-from dphist_pipeline.reading import OPTIONS, quote_in_words
+from dphist_pipeline.base.canonical_json import canonical_json, sha256
+from dphist_pipeline.base.files import make_folder, write_durably
+from dphist_pipeline.base.reading import OPTIONS, quote_in_words
 from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store

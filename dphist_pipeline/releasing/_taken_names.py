@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished, latest_revision
+from dphist_pipeline.base.files import read_regular
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.files import read_regular
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 

@@ -14,8 +14,8 @@ from datetime import date, datetime, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
-from dphist_pipeline.canonical_json import canonical_json
-from dphist_pipeline.files import make_folder, write_durably
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.files import make_folder, write_durably
 from dphist_pipeline.ledger.books import OPEN_STATES
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge

@@ -15,14 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from dphist_pipeline.base.declared_numbers import with_plain_texts
+from dphist_pipeline.base.domain import ByText, Domain
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.measurements import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading._declared_columns import refuse_shadowing
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.declared_numbers import with_plain_texts
-from dphist_pipeline.domain import ByText, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.declared_columns import IsOneOf, inputs_of
 from dphist_pipeline.spec.model import CubeSpec, Neighbours
 from dphist_pipeline.spec.periods import EVERYTHING, Period

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dphist_pipeline.base.files import locked_folder, replace_public
 from dphist_pipeline.errors import Halted, Refused
-from dphist_pipeline.files import locked_folder, replace_public
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, refuse_links

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis
 from dphist_pipeline.confidential.journal import Answers
 from dphist_pipeline.confidential.measurements import PrivateRows
 from dphist_pipeline.confidential.row_queries import (
@@ -19,7 +20,6 @@ from dphist_pipeline.confidential.row_queries import (
     RowsMisfiled,
     UnitsByRows,
 )
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable

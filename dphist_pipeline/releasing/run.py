@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline import about_publisher, early_processes
+from dphist_pipeline.base import about_publisher, early_processes
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain, Family
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain, Family
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate

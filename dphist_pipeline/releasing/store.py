@@ -33,8 +33,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dphist_pipeline.errors import DphistError, Halted, Refused
-from dphist_pipeline.files import (
+from dphist_pipeline.base.files import (
     locked_folder,
     make_folder,
     may,
@@ -46,6 +45,7 @@ from dphist_pipeline.files import (
     sync_folder,
     write_durably,
 )
+from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.ledger.entries import Charge, Folder
 from dphist_pipeline.ledger.errors import LedgerError, WitnessMissing
 from dphist_pipeline.publishing.public_names import CURRENT

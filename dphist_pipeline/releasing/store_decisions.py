@@ -18,8 +18,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dphist_pipeline.base.files import may
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.files import may
 from dphist_pipeline.ledger import opened as opened_ledger
 from dphist_pipeline.ledger.clock import is_day_of
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
@@ -31,7 +32,6 @@ from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.due import LATER, Cadence, charges_of
 from dphist_pipeline.releasing.store import Key, Store, store_unusable
 from dphist_pipeline.spec.periods import EVERYTHING

@@ -11,12 +11,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dphist_pipeline.domain import Axis, BandedAxis
+from dphist_pipeline.base.domain import Axis, BandedAxis
+from dphist_pipeline.base.tidying import STEPS, Step, tidied
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.spec._binned_axes import MOST_CELLS, NamedAxis
 from dphist_pipeline.spec.fields import Category, Edge, Flag, digits, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
-from dphist_pipeline.tidying import STEPS, Step, tidied
 
 BANDS = "bands"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)

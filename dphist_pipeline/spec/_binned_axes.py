@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from dphist_pipeline.domain import SECONDS, Axis, BinnedAxis
+from dphist_pipeline.base.domain import SECONDS, Axis, BinnedAxis
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, Text, Title, digits, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from dphist_pipeline.domain import Axis, CalendarAxis, number_of_day
+from dphist_pipeline.base.domain import Axis, CalendarAxis, number_of_day
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec.mistakes import MistakesError, shown
 from dphist_pipeline.spec.periods import FIRST_YEAR, LAST_YEAR, MONTHS_OF

@@ -9,13 +9,13 @@ from typing import Annotated, Self, cast
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from dphist_pipeline.domain import Axis, CategoricalAxis
+from dphist_pipeline.base.domain import Axis, CategoricalAxis
+from dphist_pipeline.base.tidying import STEPS, Step, tidied
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
 from dphist_pipeline.spec.mistakes import Location, MistakesError, located, shortened
 from dphist_pipeline.spec.sources import Decided
-from dphist_pipeline.tidying import STEPS, Step, tidied
 
 WHERE_ANY = ("levels", "labels", "tidy", "spellings")
 MOST_MISTAKES = 20

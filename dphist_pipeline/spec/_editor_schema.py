@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
-from dphist_pipeline.reading import ENCODINGS
+from dphist_pipeline.base.reading import ENCODINGS
 from dphist_pipeline.spec._code_lists import CodeListFields
 from dphist_pipeline.spec.axes import KINDS
 from dphist_pipeline.spec.declared_columns import FORMS, IsOneOf, WrittenDate

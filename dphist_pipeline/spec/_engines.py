@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
-from dphist_pipeline.reading import OPTIONS
+from dphist_pipeline.base.reading import OPTIONS
 from dphist_pipeline.spec._upstream import UpstreamFields
 from dphist_pipeline.spec.fields import declared
 from dphist_pipeline.spec.mistakes import MistakesError

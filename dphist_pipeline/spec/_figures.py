@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo
 
-from dphist_pipeline.domain import Axis, texts_at
+from dphist_pipeline.base.domain import Axis, texts_at
 from dphist_pipeline.spec._code_lists import Row, read_rows
 from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
 

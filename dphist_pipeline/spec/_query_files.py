@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationInfo
 
-from dphist_pipeline.domain import Axis, CalendarAxis, CategoricalAxis, Domain, number_of_day
+from dphist_pipeline.base.domain import Axis, CalendarAxis, CategoricalAxis, Domain, number_of_day
 from dphist_pipeline.spec._code_lists import Mistake, Row, read_rows, refuse_lines
 from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._figures import FiguresSpec, read_figures
 from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, listed, no_flag

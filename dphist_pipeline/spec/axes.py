@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAdapter, ValidationInfo
 
-from dphist_pipeline.domain import OTHER, Domain
+from dphist_pipeline.base.domain import OTHER, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import fields
 from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec

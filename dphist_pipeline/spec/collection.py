@@ -22,10 +22,10 @@ from pydantic import (
     ValidationInfo,
 )
 
-from dphist_pipeline.domain import BinnedAxis, Domain
+from dphist_pipeline.base.domain import BinnedAxis, Domain
+from dphist_pipeline.base.languages.texts import Code
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.estimates.randomized_response import MOST_ASKED, Encoding
-from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec._binned_axes import BinnedAxisSpec
 from dphist_pipeline.spec.fields import (

@@ -17,10 +17,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dphist_pipeline.declared_numbers import with_plain_texts
-from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.base.declared_numbers import with_plain_texts
+from dphist_pipeline.base.domain import CategoricalAxis
+from dphist_pipeline.base.languages.texts import gettext
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.languages.texts import gettext
 from dphist_pipeline.spec._calendar_axes import day_of
 from dphist_pipeline.spec.fields import Category, Name, Text, digits, edge, listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, located, shown

@@ -19,10 +19,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticKnownError
 
-from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.base.canonical_json import sha256
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
-from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, listed_words, shown
 
 

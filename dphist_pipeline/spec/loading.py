@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dphist_pipeline.base.files import project_folder
 from dphist_pipeline.errors import did_you_mean, first_of
-from dphist_pipeline.files import project_folder
 from dphist_pipeline.spec._text_files import content_of, decoded
 from dphist_pipeline.spec._yaml_rules import MOST_LEVELS, MOST_NODES, read_yaml
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, SpecError, place, shortened, shown

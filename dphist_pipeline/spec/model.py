@@ -28,11 +28,11 @@ from pydantic import (
     model_validator,
 )
 
-from dphist_pipeline.canonical_json import sha256
-from dphist_pipeline.domain import Domain, Family
+from dphist_pipeline.base.canonical_json import sha256
+from dphist_pipeline.base.domain import Domain, Family
+from dphist_pipeline.base.languages.texts import Code
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
-from dphist_pipeline.languages.texts import Code
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField

@@ -11,7 +11,7 @@ import pytest
 
 from dphist_pipeline.answering._macros import macro_files
 from dphist_pipeline.answering.catalogue_rows import bin_rows
-from dphist_pipeline.domain import Axis, BinnedAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.parquet_tables import write_histogram

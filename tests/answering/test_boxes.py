@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Axis, BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.estimates.estimate import Estimate, answer_box

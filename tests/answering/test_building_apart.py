@@ -17,9 +17,9 @@ import pytest
 from system.small_release import Project
 from typer.testing import CliRunner
 
-from dphist_pipeline import early_processes
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.answering.building import CatalogueNotBuilt
+from dphist_pipeline.base import early_processes
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.errors import DphistError

@@ -21,11 +21,11 @@ from quick_catalogue import build_catalogue
 from scipy import stats  # type: ignore[import-untyped]
 
 from dphist_pipeline.answering.asking import Publication
+from dphist_pipeline.base.random_words import random_words
 from dphist_pipeline.cli.ask._answer_rows import Asked, answer_rows, print_rows
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
 

@@ -29,10 +29,10 @@ from dphist_pipeline.answering.exports.rows import Exported
 from dphist_pipeline.answering.exports.sdmx import sdmx_lines
 from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.answering.published import NotPublished
+from dphist_pipeline.base.published_columns import ValueColumn
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.notes import BELOW, SMOOTHED
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.published_columns import ValueColumn
 from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import is_formula

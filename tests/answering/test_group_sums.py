@@ -17,7 +17,7 @@ from answering_scenario import attached, rows_of
 from quick_catalogue import build_catalogue
 
 import dphist_pipeline as dph
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import LEVEL_OF_TWO, noise_law

@@ -10,8 +10,8 @@ from jinja2 import UndefinedError
 
 from dphist_pipeline.answering import _macros
 from dphist_pipeline.answering._macros import macro_files
+from dphist_pipeline.base.sql_files import FOLDER
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.sql_files import FOLDER
 
 
 def test_a_name_that_no_file_sets_is_refused_and_not_left_out() -> None:

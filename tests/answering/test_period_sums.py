@@ -11,7 +11,7 @@ import pytest
 
 import dphist_pipeline as dph
 from dphist_pipeline.answering._period_sums import TOTAL, sums_of_estimate, sums_of_publication
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.base.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, NoisySums

@@ -20,16 +20,16 @@ from by_hand import AGE, WARD
 from error_codes import coded
 from requiring import missing
 
-from dphist_pipeline.about_publisher import About, faults
 from dphist_pipeline.answering.exports import px as px_files
 from dphist_pipeline.answering.exports.codes import codes_of
 from dphist_pipeline.answering.exports.columns import COLUMNS
 from dphist_pipeline.answering.exports.formats import OWN, write_export
 from dphist_pipeline.answering.exports.rows import Exported, facts_of
 from dphist_pipeline.answering.latest_cells import write_latest_cells
-from dphist_pipeline.domain import CategoricalAxis
+from dphist_pipeline.base.about_publisher import About, faults
+from dphist_pipeline.base.domain import CategoricalAxis
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 

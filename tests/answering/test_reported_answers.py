@@ -19,13 +19,13 @@ from error_codes import coded
 from oracle import Oracle
 from quick_catalogue import build_catalogue
 
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import LEVEL, ReportLaw, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing.releases import Release
 from examples import SOAKING, mostly_soaked

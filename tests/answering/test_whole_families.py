@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from dphist_pipeline.domain import CategoricalAxis, Domain, Figures, finest
+from dphist_pipeline.base.domain import CategoricalAxis, Domain, Figures, finest
 from dphist_pipeline.estimates import whole_families
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells

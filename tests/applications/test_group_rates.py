@@ -9,7 +9,7 @@ import pytest
 
 from dphist_pipeline.applications._group_rates import GroupRates
 from dphist_pipeline.applications.synthetic_report import KNOWN_TO, FamilyReport, RatesOf, _rates_of_table
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.base.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NestedCells, SharedNoise
 
 RELEASES = 4_000

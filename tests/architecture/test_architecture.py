@@ -11,7 +11,7 @@ import pytest
 from office import Office
 
 import dphist_pipeline as dph
-from dphist_pipeline.engine_versions import HELD, SUITE
+from dphist_pipeline.base.engine_versions import HELD, SUITE
 from dphist_pipeline.ledger.clock import BUILT
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ INNER = """
 import os, types
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
-from dphist_pipeline.random_words import random_words
+from dphist_pipeline.base.random_words import random_words
 
 room = types.ModuleType("dphist_pipeline.confidential.other")
 exec("import os, secrets\\ndef keys(): return os.urandom(8), secrets.token_bytes(8)", room.__dict__)

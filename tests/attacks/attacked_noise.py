@@ -14,13 +14,13 @@ import typer
 from office import Ran
 from spec_parts import Attack
 
+from dphist_pipeline.base.random_words import random_words
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.estimates import whole_families
 from dphist_pipeline.estimates.laws import _interface
 from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing import _family_card as family_card
-from dphist_pipeline.random_words import random_words
 from dphist_pipeline.releasing.run import Run
 
 ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}

@@ -15,7 +15,7 @@ from attempts import Attempt, check_nobody_reads
 from office import OPEN_HEALTH, Office
 from refusing import check_changes_nothing, check_refused
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.signing import Operator
 

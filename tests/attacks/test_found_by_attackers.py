@@ -16,13 +16,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from error_codes import ledger_refuses
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Account, Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _engines as engines
 from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.releasing.spec_check import load_spec

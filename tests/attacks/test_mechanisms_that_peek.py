@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import scores
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from hypothesis import strategies as st
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.budget import BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, Mechanism
 

@@ -20,8 +20,8 @@ from grey_box import Audited, Counts, Doors
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 

@@ -20,12 +20,12 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import measurements as doors
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential._queries import LARGEST_COUNT
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.row_queries import ROW_QUERIES
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms import Mechanism

@@ -75,7 +75,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/random_words.py",
+        "dphist_pipeline/base/random_words.py",
         ("unit/test_certified.py", "statistical/test_noise.py"),
         (
             Mutation("_keystream(os.urandom(32), os", "_keystream(bytes(32), os", "the key of all noise is known"),
@@ -268,7 +268,7 @@ ROOM = (
         ),
     ),
     Part(
-        "dphist_pipeline/files.py",
+        "dphist_pipeline/base/files.py",
         ("unit/test_journal.py",),
         (
             Mutation("flush()\n        os.fsync(file.fileno())\n", "flush()\n", "content is not durable"),

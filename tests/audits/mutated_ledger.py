@@ -231,7 +231,7 @@ LEDGER = (
         ),
     ),
     Part(
-        "dphist_pipeline/reading.py",
+        "dphist_pipeline/base/reading.py",
         ("unit/test_decisions.py", "attacks/test_sources_that_were_not_allowed.py"),
         (
             Mutation(

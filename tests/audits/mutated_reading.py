@@ -57,7 +57,7 @@ READING = (
         (Mutation("if one.column in taken", "if False", "a derived column is the unit"),),
     ),
     Part(
-        "dphist_pipeline/declared_numbers.py",
+        "dphist_pipeline/base/declared_numbers.py",
         ("unit/test_declared_numbers.py",),
         (
             Mutation(
@@ -104,7 +104,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/unit_forms.py",
+        "dphist_pipeline/base/unit_forms.py",
         ("unit/test_source_formats.py", "unit/test_unit_forms.py", "unit/test_ingest.py"),
         (
             Mutation(
@@ -153,7 +153,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/csv_text.py",
+        "dphist_pipeline/base/csv_text.py",
         ("unit/test_csv_lines.py", "unit/test_source_formats.py", "system/test_sources_released.py"),
         (
             Mutation('MARK not in text and text.count("\\r") == both', "True", "a CR ends somebody's line"),
@@ -193,7 +193,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/engine_versions.py",
+        "dphist_pipeline/base/engine_versions.py",
         (ENGINES, "architecture/test_house.py"),
         (
             Mutation("if minor != SUITE[name])", "if not minor)", "any engine reads"),

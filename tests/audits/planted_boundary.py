@@ -22,19 +22,19 @@ from unittest.mock import patch
 import numpy as np
 from office import OPEN_HEALTH, Office, left_by_older_version
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential import _queries as questions
 from dphist_pipeline.confidential.engines import spark
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._source_files import find_files
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing import _engines as engines
 from dphist_pipeline.releasing import sanitizing
 from dphist_pipeline.releasing.store import Store

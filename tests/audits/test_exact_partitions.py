@@ -17,9 +17,9 @@ import pytest
 from black_box import pooled
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential._queries import Buckets
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from examples import mostly_audited
 

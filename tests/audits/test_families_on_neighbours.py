@@ -20,7 +20,7 @@ from grey_box import Counts, Doors, Log, losses
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain, Family
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain, Family
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import FamilyEstimate
 from dphist_pipeline.mechanisms import tables as mechanism

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dphist_pipeline.evaluation.comparison import prepare
+from dphist_pipeline.workbench.evaluation.comparison import prepare
 
 PROJECT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DPHIST_DATA", PROJECT.parent / "shared" / "data"))

@@ -10,15 +10,15 @@ import pytest
 from error_codes import coded
 
 from dphist_pipeline import mechanisms
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import DphistError, Refused
 from dphist_pipeline.estimates.estimate import Estimate
-from dphist_pipeline.evaluation import comparison, measuring, score_tables
-from dphist_pipeline.evaluation._recommendation import recommendations
-from dphist_pipeline.evaluation.comparison import prepare
-from dphist_pipeline.evaluation.contenders import choose_contenders, parse_contender
-from dphist_pipeline.evaluation.measuring import AS_GEOMETRIC, Score, aggregate_scores, compare, measure
-from dphist_pipeline.evaluation.workloads import parse_workloads
+from dphist_pipeline.workbench.evaluation import comparison, measuring, score_tables
+from dphist_pipeline.workbench.evaluation._recommendation import recommendations
+from dphist_pipeline.workbench.evaluation.comparison import prepare
+from dphist_pipeline.workbench.evaluation.contenders import choose_contenders, parse_contender
+from dphist_pipeline.workbench.evaluation.measuring import AS_GEOMETRIC, Score, aggregate_scores, compare, measure
+from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 ONE = Fraction(1)
 COUNTS = np.arange(60).reshape(6, 10)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dphist_pipeline.evaluation import metrics
+from dphist_pipeline.workbench.evaluation import metrics
 
 EXACT = np.array([[0, 1], [4, 10]])
 ESTIMATE = np.array([[2.0, 0.0], [6.0, -10.0]])

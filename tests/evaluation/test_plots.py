@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from dphist_pipeline.evaluation import _plots as plots
-from dphist_pipeline.evaluation._plots import draw
-from dphist_pipeline.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation import _plots as plots
+from dphist_pipeline.workbench.evaluation._plots import draw
+from dphist_pipeline.workbench.evaluation.measuring import Score
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -11,8 +11,8 @@ import pytest
 from error_codes import coded
 
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.evaluation.public_counts import read_counts
-from dphist_pipeline.evaluation.synthetic_sets import synthetic_counts
+from dphist_pipeline.workbench.evaluation.public_counts import read_counts
+from dphist_pipeline.workbench.evaluation.synthetic_sets import synthetic_counts
 
 
 def parquet(folder: Path, columns: dict[str, object]) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.evaluation.metrics import kl_divergence
-from dphist_pipeline.evaluation.workloads import random_boxes
+from dphist_pipeline.workbench.evaluation.metrics import kl_divergence
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 
 PROJECT = Path(__file__).resolve().parents[2]
 

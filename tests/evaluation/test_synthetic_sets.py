@@ -7,7 +7,7 @@ import pytest
 from error_codes import coded
 
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.evaluation.synthetic_sets import SETS, synthetic_counts
+from dphist_pipeline.workbench.evaluation.synthetic_sets import SETS, synthetic_counts
 
 # Set: cells, mean, variance, smallest, largest; and the decimals that are printed of the variance.
 PRINTED = {

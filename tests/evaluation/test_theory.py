@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.evaluation import theory
-from dphist_pipeline.evaluation.contenders import parse_contender
-from dphist_pipeline.evaluation.measuring import compare, usefulness
-from dphist_pipeline.evaluation.theory import Setting
-from dphist_pipeline.evaluation.workloads import parse_workloads
+from dphist_pipeline.workbench.evaluation import theory
+from dphist_pipeline.workbench.evaluation.contenders import parse_contender
+from dphist_pipeline.workbench.evaluation.measuring import compare, usefulness
+from dphist_pipeline.workbench.evaluation.theory import Setting
+from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 DRAWS = 400_000
 SETTINGS = [

@@ -9,7 +9,7 @@ import pytest
 from error_codes import coded
 
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.evaluation.workloads import all_ranges, parse_workloads, prefixes, random_boxes, windows
+from dphist_pipeline.workbench.evaluation.workloads import all_ranges, parse_workloads, prefixes, random_boxes, windows
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (4, 5), (3, 1, 4), (2, 3, 2, 2, 3)])

@@ -19,8 +19,8 @@ from dphist_pipeline.confidential.doors import PrivateCounts
 from recorded_words import RecordedWords
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
 FILE = Path(__file__).with_name("door_questions.json")

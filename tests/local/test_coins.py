@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.random_words import NoiseSelfTestFailed
 from dphist_pipeline.local import _coins as module
 from dphist_pipeline.local._coins import Chance, coins, uniform_below
-from dphist_pipeline.random_words import NoiseSelfTestFailed
 
 Words = NDArray[np.uint64]
 CHANCES = [

@@ -20,7 +20,7 @@ import pytest
 from error_codes import coded
 from fork_server import PROCESSES
 
-from dphist_pipeline import files
+from dphist_pipeline.base import files
 from dphist_pipeline.errors import DphistError, Halted, Refused
 from dphist_pipeline.local import contributor as module
 from dphist_pipeline.local.contributor import Contributor, Report

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from error_codes import coded
 
-from dphist_pipeline import files
+from dphist_pipeline.base import files
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.record_folder import DRAFT, LIMIT, Answers, RecordFolder

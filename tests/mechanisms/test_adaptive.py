@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.mechanisms._experts import halves

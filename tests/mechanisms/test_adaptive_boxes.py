@@ -10,8 +10,8 @@ import pytest
 
 import dphist_pipeline as dph
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms.adaptive_boxes import _halvings
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 from examples import SOAKING
 
 RELEASES = 400 if SOAKING else 200

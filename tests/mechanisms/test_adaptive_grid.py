@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms import DomainRefused, build
 from dphist_pipeline.mechanisms.adaptive_grid import _first_grid
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 
 EPSILON = 10
 RELEASES = 600

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.budget import BudgetMisuse
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms import DomainRefused, build
 from dphist_pipeline.solvers.trees.hilbert import hilbert_line
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 
 # Levels that differ by far more than the noise, with one cell that stands out.
 STEPS = np.repeat([0, 5000, 200, 9000], 64)

@@ -10,8 +10,8 @@ from error_codes import coded
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.estimates.budget import Budget
 

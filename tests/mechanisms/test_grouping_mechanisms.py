@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.solvers.groups.relative_groups import least_relative_groups, relative_groups, relative_groups_of_gp
 from dphist_pipeline.solvers.groups.value_groups import groups_by_value

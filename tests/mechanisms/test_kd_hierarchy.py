@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build
 from dphist_pipeline.solvers.trees.tree_consistency import consistent

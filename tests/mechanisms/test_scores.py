@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import scores
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import (
@@ -23,7 +24,6 @@ from dphist_pipeline.confidential.scores import (
     LastStartBySquares,
     NextByNearness,
 )
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 from dphist_pipeline.mechanisms import build
 from examples import examples

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import dphist_pipeline as dph
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.lines import facts_of_line, lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells
-from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.mechanisms import DomainRefused, build, workload
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 
 
 def released(exact: np.ndarray, epsilon: str = "1", **settings: object) -> dph.Estimate:

@@ -14,8 +14,8 @@ import pytest
 from office import Office
 
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.planning._bounds import UnitsByRows, advice, advice_on_shares, compare_bounds
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.workbench.planning._bounds import UnitsByRows, advice, advice_on_shares, compare_bounds
 
 QUALITY = {"share": "1/2", "rows": 5}
 FORECAST = ["forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json"]

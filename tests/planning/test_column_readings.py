@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from office import Office
 
-from dphist_pipeline.planning.column_readings import dates_in_words, example_of
 from dphist_pipeline.releasing.spec_check import load_spec
+from dphist_pipeline.workbench.planning.column_readings import dates_in_words, example_of
 
 pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what is said of columns that are read")
 LOANS = 'card,Datum,age,kind\nann,14.09.2026,"30,5",Novel\n'

@@ -12,10 +12,10 @@ import pytest
 from office import Office
 from refusing import check_changes_nothing
 
-from dphist_pipeline.planning.columns import read_layout
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import declared_code_lists
 from dphist_pipeline.spec._yaml_rules import read_yaml
+from dphist_pipeline.workbench.planning.columns import read_layout
 
 DOCS = Path(__file__).parents[2] / "docs"
 # What stands beside a field, by the page that it names.

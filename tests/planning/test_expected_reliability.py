@@ -11,7 +11,7 @@ from office import Office
 from system.test_families import FAMILY, records
 
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.planning.expected_reliability import poor_share
+from dphist_pipeline.workbench.planning.expected_reliability import poor_share
 
 
 def few_or_many(office: Office, rows_in_a_cell: int) -> list[str]:

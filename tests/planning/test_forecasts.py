@@ -22,19 +22,26 @@ from refusing import check_changes_nothing
 from rich.console import Console
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.cli import terminal
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NoisyCells
-from dphist_pipeline.evaluation.contenders import Contender
-from dphist_pipeline.evaluation.measuring import sanitize_with
-from dphist_pipeline.planning._expected_errors import CELL, WIDER, WIDER_OF_ONE, Expected, Forecaster, questions
-from dphist_pipeline.planning._least_epsilon import epsilon_at, least_epsilon, smallest, step_of
-from dphist_pipeline.planning.forecast import Forecast, prepare, short
-from dphist_pipeline.planning.stand_ins import declared_shapes, published_before, read_stand_in
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.workbench.evaluation.contenders import Contender
+from dphist_pipeline.workbench.evaluation.measuring import sanitize_with
+from dphist_pipeline.workbench.planning._expected_errors import (
+    CELL,
+    WIDER,
+    WIDER_OF_ONE,
+    Expected,
+    Forecaster,
+    questions,
+)
+from dphist_pipeline.workbench.planning._least_epsilon import epsilon_at, least_epsilon, smallest, step_of
+from dphist_pipeline.workbench.planning.forecast import Forecast, prepare, short
+from dphist_pipeline.workbench.planning.stand_ins import declared_shapes, published_before, read_stand_in
 
 QUICK = ["--mechanism", "geometric", "--epsilon", "1"]
 LAWFUL = ["geometric", "boost"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dphist_pipeline.planning._expected_errors import CELL, WIDER, WIDER_OF_ONE, Expected
+from dphist_pipeline.workbench.planning._expected_errors import CELL, WIDER, WIDER_OF_ONE, Expected
 
 PROJECT = Path(__file__).resolve().parents[2]
 KEPT = json.loads((PROJECT / "docs/measured/forecasts.json").read_text(encoding="utf-8"))

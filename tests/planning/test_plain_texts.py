@@ -9,8 +9,8 @@ import pytest
 from office import Office
 
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.planning.plain_texts import Reader, least_told, odds
 from dphist_pipeline.publishing.formatting import likelihood_ratio
+from dphist_pipeline.workbench.planning.plain_texts import Reader, least_told, odds
 
 
 @pytest.mark.parametrize(

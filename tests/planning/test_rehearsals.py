@@ -12,8 +12,8 @@ from office import DERIVED, FILES, OPEN_HEALTH, Office
 from planned import BY_MONTH, CODES, DAYS, KINDS, QUERY
 from refusing import check_changes_nothing
 
-from dphist_pipeline.planning.rehearsal import NOTE, invent
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+from dphist_pipeline.workbench.planning.rehearsal import NOTE, invent
 from examples import mostly_soaked
 
 pytestmark = [

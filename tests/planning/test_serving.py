@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from office import Office
 
-from dphist_pipeline.planning.serving import Serves, mechanism_for
+from dphist_pipeline.workbench.planning.serving import Serves, mechanism_for
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from office import Office
 
-from dphist_pipeline.planning.unit_names import doubt_of_other_rows, names_event, names_person, unit_doubt
+from dphist_pipeline.workbench.planning.unit_names import doubt_of_other_rows, names_event, names_person, unit_doubt
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2.ext import extract_from_ast
 
 import dphist_pipeline
-from dphist_pipeline.languages.texts import Texts, on_one_line, read_texts
+from dphist_pipeline.base.languages.texts import Texts, on_one_line, read_texts
 from dphist_pipeline.publishing._card import mechanism_card
 from dphist_pipeline.publishing.rendering import _environment
 

@@ -13,8 +13,8 @@ import pytest
 from by_hand import AGE, WARD
 from carded import FACTS, HOSTILE, Read, noisy
 
-from dphist_pipeline.about_publisher import About
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing._card_cover import Before, Surroundings, when_in_words

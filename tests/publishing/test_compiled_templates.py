@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dphist_pipeline import compiled_templates as cache
-from dphist_pipeline.compiled_templates import compiled_templates
+from dphist_pipeline.base import compiled_templates as cache
+from dphist_pipeline.base.compiled_templates import compiled_templates
 
 
 def test_compiled_templates_lie_beside_compiled_modules_of_this_python(tmp_path: Path, monkeypatch) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from by_hand import AGE, WARD
 
-from dphist_pipeline.about_publisher import About, link_of
 from dphist_pipeline.answering.latest_cells import write_latest_cells
+from dphist_pipeline.base.about_publisher import About, link_of
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing import _release_history as release_history
 from dphist_pipeline.publishing._index_pages import FORM, shows, total_picture, write_index

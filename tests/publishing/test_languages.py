@@ -18,9 +18,9 @@ from carded import FACTS, VOID, card, made, without_bars
 from collected_texts import PLURALS, collected, path_of
 from test_ledger_page import report
 
-from dphist_pipeline.about_publisher import About
-from dphist_pipeline.languages import texts
-from dphist_pipeline.languages.texts import (
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.languages import texts
+from dphist_pipeline.base.languages.texts import (
     LANGUAGES,
     days_text,
     gettext,

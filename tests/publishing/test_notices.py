@@ -13,7 +13,7 @@ from by_hand import WARD
 from carded import Read
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.languages.texts import LANGUAGES
+from dphist_pipeline.base.languages.texts import LANGUAGES
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.notices import with_notice
 from dphist_pipeline.publishing.published_files import CARD, PublishedFolder

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from by_hand import AGE, HEIGHT, SCALE, WARD
 
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.base.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise

@@ -25,6 +25,7 @@ from dphist_pipeline.answering import plot
 from dphist_pipeline.answering.exports.formats import write_export
 from dphist_pipeline.answering.exports.rows import Exported
 from dphist_pipeline.answering.latest_cells import write_latest_cells
+from dphist_pipeline.base.shown_below import compared_in_words, limit_of, masks
 from dphist_pipeline.cli.app import app
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.publishing import _card as cards
@@ -38,7 +39,6 @@ from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture, all_pictures, described
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.shown_below import compared_in_words, limit_of, masks
 
 pytestmark = pytest.mark.stand_in("pictures", why="what charts are given is read here; drawing is tried elsewhere")
 

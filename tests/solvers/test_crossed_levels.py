@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from told_noise import noisy_marginals, told_covariance
 
-from dphist_pipeline.domain import Domain, Family, Levels
+from dphist_pipeline.base.domain import Domain, Family, Levels
 from dphist_pipeline.mechanisms import DomainRefused
 from dphist_pipeline.mechanisms.tables import Tables, shares_for
 from dphist_pipeline.solvers.tables.crossed_levels import LARGEST_WEIGHT, CrossedLaw, estimate_crossed_tables

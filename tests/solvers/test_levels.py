@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from told_noise import noisy_marginals, told_covariance
 
-from dphist_pipeline.domain import Domain, Family, Levels
+from dphist_pipeline.base.domain import Domain, Family, Levels
 from dphist_pipeline.estimates.laws import Scales, noise_law
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree, estimate_tables_at_levels

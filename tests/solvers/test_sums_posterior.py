@@ -7,7 +7,6 @@ import pytest
 
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.lines import NoisyWeightedSums, weighted_line
-from dphist_pipeline.evaluation.workloads import random_boxes
 from dphist_pipeline.solvers.trees import sums_posterior
 from dphist_pipeline.solvers.trees._halved_boxes import NOTHING, Evidence, HalvedBoxes
 from dphist_pipeline.solvers.trees._line_posterior import WeighedAxis
@@ -15,6 +14,7 @@ from dphist_pipeline.solvers.trees.regular_tree import halving_tree
 from dphist_pipeline.solvers.trees.split_posterior import halvings
 from dphist_pipeline.solvers.trees.sums_posterior import WeighedGrid, weighted_means
 from dphist_pipeline.solvers.trees.workload_strategies import total_along, weights_along
+from dphist_pipeline.workbench.evaluation.workloads import random_boxes
 
 SMALL = ((5, 3), (8, 4), (2, 7), (3, 2, 4))
 

@@ -20,8 +20,8 @@ from scipy import stats  # type: ignore[import-untyped]
 
 import dphist_pipeline as dph
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells

@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
 import dphist_pipeline
-from dphist_pipeline import random_words
+from dphist_pipeline.base import random_words
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.random_words import NoiseSelfTestFailed
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.noise import BLOCK, LARGEST_TABLE, discrete_laplace
 from dphist_pipeline.confidential.scores import CutByBalance
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.random_words import NoiseSelfTestFailed
 
 DRAWS = 200_000
 UNLIKELY = 1e-14
@@ -310,7 +310,7 @@ def test_seeds_of_other_generators_change_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.draws("two processes' four uniform words differ, 1e-70")
 def test_new_processes_with_the_same_environment_draw_differently() -> None:
-    program = "from dphist_pipeline.random_words import random_words; print(random_words(4).tolist())"
+    program = "from dphist_pipeline.base.random_words import random_words; print(random_words(4).tolist())"
     seeds = {"PYTHONHASHSEED": "0", "SEED": "0", "DPHIST_SEED": "0", "NUMPY_SEED": "0", "SOURCE_DATE_EPOCH": "0"}
     started = [
         subprocess.Popen([sys.executable, "-c", program], env=os.environ | seeds, stdout=subprocess.PIPE)

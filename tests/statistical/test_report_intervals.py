@@ -21,10 +21,10 @@ from oracle import Oracle
 from reported import ENCODINGS, Encoding, chances, law
 from scipy import stats  # type: ignore[import-untyped]
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.random_words import random_words
 from dphist_pipeline.estimates.laws import ReportLaw, bernstein_factor, normal_factor, report_reach
 from dphist_pipeline.estimates.noisy import ReportedCells
-from dphist_pipeline.random_words import random_words
 from examples import SOAKING, mostly_soaked
 
 pytestmark = pytest.mark.many_examples

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from office import Office
 
-from dphist_pipeline import engine_versions
+from dphist_pipeline.base import engine_versions
 from dphist_pipeline.health import _versions as told
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.signing import Operator

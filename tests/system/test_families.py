@@ -26,12 +26,12 @@ from system.orchestrated import defined, events
 from dphist_pipeline.applications._group_rates import GroupRates
 from dphist_pipeline.applications.synthetic_report import CountsOf, FamilyReport, report_on
 from dphist_pipeline.applications.whole_family import WholeFamily
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import _table_counts as table_counts
 from dphist_pipeline.confidential._bounding import KEY_BYTES, kept_words
 from dphist_pipeline.confidential._row_words import words_of
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.releasing import _plans as plans

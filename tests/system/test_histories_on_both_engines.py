@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from database_server import Server
 from unit.ledger_scenario import HEALTH, WEEKLY, url_of
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger import _checkpoint, opened
 from dphist_pipeline.ledger._replay import replay
 from dphist_pipeline.ledger.database import ENTRIES
@@ -28,7 +29,6 @@ from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.reading import Reading
 
 KEYS = [Operator(name, Ed25519PrivateKey.from_private_bytes(bytes([n] * 32))) for n, name in enumerate("abcd", 1)]
 READINGS = [

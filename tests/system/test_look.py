@@ -19,10 +19,10 @@ from error_codes import coded
 from office import Office, Ran
 from pseudo_terminal import shown_on
 
+from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.cli import app as cli
 from dphist_pipeline.confidential import looking
 from dphist_pipeline.confidential.looking import Terminal
-from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing.store import Store
 

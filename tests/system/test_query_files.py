@@ -13,7 +13,7 @@ from declared_lists import below
 from office import Office
 
 import dphist_pipeline as dph
-from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.mechanisms import BadSetting, DomainRefused, build, settings_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

@@ -18,7 +18,7 @@ from database_server import Server
 from error_codes import ledger_refuses
 from office import Office
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.ledger import opened, postgresql
 from dphist_pipeline.ledger._replay import replay

@@ -27,7 +27,8 @@ from error_codes import ledger_refuses
 from system.test_rows_by_who_charges import changed, honest
 from unit.ledger_scenario import HEALTH, WEEKLY, url_of
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.cli.operate.ledger_server import role_statements
 from dphist_pipeline.errors import TryAgain
 from dphist_pipeline.ledger import opened, postgresql
@@ -40,7 +41,6 @@ from dphist_pipeline.ledger.letters import DISGUISES, is_disguised
 from dphist_pipeline.ledger.moving import move
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.reading import Reading
 
 ANN, BEN = (Operator(name, Ed25519PrivateKey.generate()) for name in ("ann", "ben"))
 SHARED = Reading("data/*.csv", "/office/data", "csv", unit=("patient_id",))

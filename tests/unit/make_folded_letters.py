@@ -1,4 +1,5 @@
-"""Writes `dphist_pipeline/folded_letters.txt`: how `fold` rewrites letters. It was run once: the table never changes.
+"""Writes `dphist_pipeline/base/folded_letters.txt`: how `fold` rewrites letters. It was run once: the table never
+changes.
 
 Run by the Python whose Unicode is `VERSION`: `python tests/unit/make_folded_letters.py`. Another table is another step.
 """

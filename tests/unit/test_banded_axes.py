@@ -16,11 +16,11 @@ from spec_scenario import VALID
 
 from dphist_pipeline.confidential.engines._spark_columns import columns_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused
-from dphist_pipeline.planning.rehearsal import _axis_values
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.mistakes import SpecError
+from dphist_pipeline.workbench.planning.rehearsal import _axis_values
 
 # Not in the order of their ends: the numbers give the order.
 BANDS = {"[70-80)": 70, "80 and over": 80, "[60-70)": 60, "under 60": 0}

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from recorded_words import RecordedWords
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential._queries import MOST_IN_A_LINE, Buckets
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
 EXACT = np.array([5, 5, 0, 9, 9, 9])

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from recorded_words import RecordedWords
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise, scores
 from dphist_pipeline.confidential._queries import Choice
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance, CutByDeviations, NextByNearness, Score
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
 COUNTS = np.array([5, 3, 0, 9, 1, 4])

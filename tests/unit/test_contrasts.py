@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_words import RecordedWords
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential._queries import Contrasts
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
 EXACT = [4, 0, 7, 1_000_003, -2, 90]

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading.ingest import opened_source
 from dphist_pipeline.confidential.reading.source import SourceRefused
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 

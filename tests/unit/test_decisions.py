@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from error_codes import ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, path, raw, set_clock, url, url_of, week
 
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.errors import UnknownAccount
 from dphist_pipeline.ledger.ledger import Ledger
@@ -20,7 +21,6 @@ from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import WitnessedCharge
 from dphist_pipeline.publishing.ledger_report import LedgerReport
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.reading import Reading
 
 __all__ = ["path", "url"]
 
@@ -204,7 +204,7 @@ def test_nobody_without_a_known_key_decides_anything(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("forge", ["unsigned", "of another entry", "of another key"])
 def test_a_decision_written_past_our_code_is_no_decision(ledger: Ledger, path: Path, forge: str) -> None:
-    from dphist_pipeline.canonical_json import canonical_json
+    from dphist_pipeline.base.canonical_json import canonical_json
     from dphist_pipeline.ledger.entries import seal
 
     last = ledger.entries()[-1]

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from source_scenario import counted, refused, spec
 
+from dphist_pipeline.base.declared_numbers import moved
+from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import ColumnRefused
-from dphist_pipeline.declared_numbers import moved
-from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.spec.mistakes import SpecError
 
 TEMPERATURES = [36.6, 37.8, 37.8, 38.4, 35.0, float("nan"), float("inf"), None]

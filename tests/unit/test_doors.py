@@ -19,11 +19,11 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from recorded_words import RecordedWords
 
-from dphist_pipeline import random_words
+from dphist_pipeline.base import random_words
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.confidential.scores import CutByBalance
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget, BudgetMisuse
 
 GRID = Domain.from_shape((2, 3))

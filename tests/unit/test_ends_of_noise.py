@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential._queries import LARGEST_COUNT
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.noise import LARGEST_GEOMETRIC, LARGEST_NOISE
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
 ENDS = [0, 1, LARGEST_COUNT - 1, LARGEST_COUNT, LARGEST_COUNT + 1]

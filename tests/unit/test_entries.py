@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from error_codes import ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, time_passes, url
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator, signer_of

@@ -17,6 +17,7 @@ from database_server import Server, running_server
 from extreme_values import COPIES, OUTCOMES, PAIRS, spec_of
 from one_engine import one_engine
 
+from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _databases as databases
@@ -25,7 +26,6 @@ from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import FromEnvironment
-from dphist_pipeline.sql_files import literal
 
 pytestmark = pytest.mark.outside
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist_pipeline.domain import CategoricalAxis, Domain
+from dphist_pipeline.base.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates import row_quality
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.row_quality import QualityTable, Row, most_failed, standing_out

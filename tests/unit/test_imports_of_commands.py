@@ -42,6 +42,6 @@ def test_questions_open_no_ledger_and_arrow_looks_for_no_pandas(office: Office, 
 
 @pytest.mark.slow
 def test_arrow_finds_no_pandas_and_others_do() -> None:
-    hidden = "from dphist_pipeline.arrow_without_pandas import arrow_without_pandas as hide\nhide()\n"
+    hidden = "from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas as hide\nhide()\n"
     assert "pandas" not in imported(f"{hidden}import pyarrow as pa\npa.table({{'a': [1]}}).column(0).to_pylist()")
     assert "pandas" in imported(f"{hidden}import pandas")

@@ -15,8 +15,8 @@ import pytest
 from fork_server import PROCESSES
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.files import make_folder
 from dphist_pipeline.confidential.journal import Journal, JournalMismatch, Vouch
-from dphist_pipeline.files import make_folder
 
 QUESTION = {"door": "noisy_cells", "epsilon": "1/2", "scale": "2", "partition": ""}
 CHARGE = "c0ffee"

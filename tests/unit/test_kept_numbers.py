@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dphist_pipeline import kept_numbers as module
-from dphist_pipeline.kept_numbers import kept_numbers
+from dphist_pipeline.base import kept_numbers as module
+from dphist_pipeline.base.kept_numbers import kept_numbers
 
 PLAN = np.array([[1, 0, 255], [7, 300, 2]], dtype=np.int64)
 

@@ -16,7 +16,8 @@ from error_codes import coded, ledger_refuses
 from fork_server import PROCESSES
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, set_clock, url, url_of, week
 
-from dphist_pipeline import reading
+from dphist_pipeline.base import reading
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger import _checkpoint as checkpoint
 from dphist_pipeline.ledger import _replay as judging
 from dphist_pipeline.ledger.decisions import EVERYWHERE
@@ -27,7 +28,6 @@ from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.releasing.due import unpublished
 
 __all__ = ["ledger", "path", "url"]

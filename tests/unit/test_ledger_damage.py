@@ -18,7 +18,7 @@ import sqlalchemy
 from error_codes import coded, ledger_refuses
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, raw, url, url_of, week
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.ledger import database as ledger_database
 from dphist_pipeline.ledger.entries import Entry, seal
 from dphist_pipeline.ledger.errors import LedgerError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dphist_pipeline import files
-from dphist_pipeline.files import network_disk, network_type
+from dphist_pipeline.base import files
+from dphist_pipeline.base.files import network_disk, network_type
 
 # A machine's own table, with shares of several kinds; a mount point with a blank, and optional fields or none.
 MOUNTS = """\

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from office import SPEC
 
-from dphist_pipeline.reading import Reading
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.periods import PeriodRule

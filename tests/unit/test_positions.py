@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_engine import one_engine
 
+from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.confidential.reading import _positions as positions
 from dphist_pipeline.confidential.reading.ingest import stage_rows
-from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from examples import examples

@@ -15,8 +15,8 @@ from office import AGE, WARD
 from dphist_pipeline.answering import _views, latest_cells
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_tables import create_tables
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS, ValueColumn
 from dphist_pipeline.integrations.dagster._shown import table_schema
-from dphist_pipeline.published_columns import VALUE_COLUMNS, ValueColumn
 from dphist_pipeline.publishing import parquet_tables
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.spec import fields

@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dphist_pipeline.canonical_json import canonical_json
+from dphist_pipeline.base.canonical_json import canonical_json
+from dphist_pipeline.base.reading import OPTIONS, Reading
 from dphist_pipeline.cli.operate.ledger import ReadingOptions, with_reading_options
-from dphist_pipeline.reading import OPTIONS, Reading
 from dphist_pipeline.releasing.store_decisions import StoreDecisions
 from dphist_pipeline.spec.sources import RecordSource
 

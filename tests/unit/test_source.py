@@ -17,6 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphist_pipeline.base.csv_text import LONGEST_HEADER
+from dphist_pipeline.base.declared_numbers import NUMBERS
+from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._source_files import find_files, open_files
 from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, opened_source
@@ -25,9 +28,6 @@ from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
 )
-from dphist_pipeline.csv_text import LONGEST_HEADER
-from dphist_pipeline.declared_numbers import NUMBERS
-from dphist_pipeline.reading import Reading
 from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 
@@ -299,7 +299,7 @@ def test_declared_quotes_hold_delimiters_and_quotes_and_no_line_breaks(tmp_path:
 
 
 def test_an_overlong_line_of_csv_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dphist_pipeline.csv_text.LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("dphist_pipeline.base.csv_text.LONGEST_LINE", 1 << 16)
     content = HEADER + b"A,1\n" + b"x" * (1 << 22) + b",2\nB,3\n"
     assert [row for row in rows(csv(tmp_path / "a.csv", content)) if row[1] != "2"] == [("A", "1"), ("B", "3")]
 

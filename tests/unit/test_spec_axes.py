@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
-from dphist_pipeline.domain import BinnedAxis, CategoricalAxis
+from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import OUR_COLUMNS, SQL_WORDS
 

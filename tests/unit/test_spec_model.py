@@ -11,7 +11,7 @@ import pytest
 from error_codes import coded
 from spec_scenario import AGE, BASE, VALID, WARD, refusal, spec
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources

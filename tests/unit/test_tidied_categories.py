@@ -15,13 +15,13 @@ from declared_lists import below
 from source_scenario import counted, spec
 from spec_scenario import VALID
 
+from dphist_pipeline.base.tidying import STEPS, tidied, tidied_sql
 from dphist_pipeline.confidential.engines._spark_columns import columns_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.mistakes import SpecError
-from dphist_pipeline.tidying import STEPS, tidied, tidied_sql
 
 KIND = {"column": "kind", "values": ["Book", "Café", "DVD"], "other": True}
 TIDY = {"tidy": ["trim", "lower", "nfc"]}

@@ -15,7 +15,7 @@ import pytest
 from unit.make_folded_letters import FILE, VERSION, written
 from unit.test_frames import by_file, by_frame
 
-from dphist_pipeline import unit_forms as forms
+from dphist_pipeline.base import unit_forms as forms
 from dphist_pipeline.confidential.reading.source import SourceRefused
 
 SIGNS = [chr(number) for number in range(0x110000) if not 0xD800 <= number < 0xE000]

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential._plain_values import MeasurementMisuse
 from dphist_pipeline.confidential._queries import LARGEST_WEIGHT, WeightedSums
 from dphist_pipeline.confidential.measurements import PrivateCounts
-from dphist_pipeline.domain import Domain
 from dphist_pipeline.estimates.budget import Budget
 
 LARGEST = 1 << 52

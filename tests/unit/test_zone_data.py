@@ -15,10 +15,10 @@ import pytest
 from office import Office
 from test_local_days import DAYS, counted
 
+from dphist_pipeline.base.zone_data import spans_of, zone_data_version, zone_difference
 from dphist_pipeline.confidential.engines._spark_columns import Columns
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.zone_data import spans_of, zone_data_version, zone_difference
 
 ZONE = "Europe/Brussels"
 MONDAY = datetime(2026, 2, 1, 23, 30, tzinfo=UTC)  # 00:30 on 2 February by DuckDB, the day before by the shifted rules

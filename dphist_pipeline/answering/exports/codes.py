@@ -8,8 +8,8 @@ from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.domain import Axis, BinnedAxis
-from dphist_pipeline.languages.texts import in_language, pgettext
+from dphist_pipeline.base.domain import Axis, BinnedAxis
+from dphist_pipeline.base.languages.texts import in_language, pgettext
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue_rows import day_of_period
-from dphist_pipeline.languages.texts import marked
-from dphist_pipeline.published_columns import VALUE_COLUMNS
+from dphist_pipeline.base.languages.texts import marked
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dphist_pipeline.about_publisher import link_of
 from dphist_pipeline.answering.exports.rows import Exported, charged_at, current_files, days_of, title_of
+from dphist_pipeline.base.about_publisher import link_of
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 _TYPES = {"string": "sc:Text", "double": "sc:Float", "bool": "sc:Boolean", "date32[day]": "sc:Date"}

@@ -11,8 +11,8 @@ import pyarrow.csv
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports.rows import Exported, masks_of, places_of
+from dphist_pipeline.base.shown_below import limit_of, words_for
 from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA
-from dphist_pipeline.shown_below import limit_of, words_for
 
 _FORMULA = f"^([{re.escape(''.join(FORMULA))}])"
 

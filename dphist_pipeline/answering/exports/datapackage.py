@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.about_publisher import link_of
 from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.rows import Exported, charged_at, facts_of, title_of
+from dphist_pipeline.base.about_publisher import link_of
+from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
-from dphist_pipeline.shown_below import limit_of
 
 # By Arrow's words.
 _KINDS = {"double": "number", "int64": "integer", "bool": "boolean", "date32": "date", "string": "string"}

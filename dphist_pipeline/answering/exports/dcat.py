@@ -19,7 +19,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from dphist_pipeline.about_publisher import NAME, faults, link_of
 from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
@@ -29,6 +28,7 @@ from dphist_pipeline.answering.exports.rows import (
     is_local,
     title_of,
 )
+from dphist_pipeline.base.about_publisher import NAME, faults, link_of
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import PublishedFolder
 

@@ -11,8 +11,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dphist_pipeline.base.languages.texts import in_language
 from dphist_pipeline.errors import Refused, did_you_mean, how_to_install
-from dphist_pipeline.languages.texts import in_language
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.exports.rows import Exported

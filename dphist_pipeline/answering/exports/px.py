@@ -30,9 +30,9 @@ from dphist_pipeline.answering.exports.rows import (
     title_of,
     with_words,
 )
-from dphist_pipeline.languages.texts import days_text, gettext, language, pgettext, translated
+from dphist_pipeline.base.languages.texts import days_text, gettext, language, pgettext, translated
+from dphist_pipeline.base.shown_below import limit_of, words_for
 from dphist_pipeline.publishing.formatting import visible
-from dphist_pipeline.shown_below import limit_of, words_for
 
 # How cells without a number read; the words for each are in the head of the file.
 UNKNOWN, BELOW = '".."', '"..."'

@@ -16,20 +16,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication, marginals, wholes
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.columns import KEY, Cells, in_arrow
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
-from dphist_pipeline.domain import BinnedAxis
-from dphist_pipeline.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.domain import BinnedAxis
+from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
+from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
 from dphist_pipeline.publishing.published_files import PublishedFolder
-from dphist_pipeline.shown_below import hidden_in_words, limit_of, masks, words_for
 
 Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 LATEST = "latest"

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.codes import Code, code_list, codes_of, common_axes, free_name
 from dphist_pipeline.answering.exports.columns import KEY, Column
@@ -27,9 +26,10 @@ from dphist_pipeline.answering.exports.rows import (
     places_of,
     title_of,
 )
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.languages.texts import gettext, language, marked, translated
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.languages.texts import gettext, language, marked, translated
 from dphist_pipeline.publishing.formatting import visible
 
 AGENCY, VERSION = "DPHIST", "1.0"

@@ -16,7 +16,7 @@ from dphist_pipeline.cli.terminal import out, print_json, print_table
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Publication
-    from dphist_pipeline.domain import BinnedAxis
+    from dphist_pipeline.base.domain import BinnedAxis
     from dphist_pipeline.estimates.answers import Answer, Quantile
     from dphist_pipeline.estimates.chosen_cells import Condition
     from dphist_pipeline.publishing.headline_figures import HeadlineFigure
@@ -252,9 +252,9 @@ def print_rows(
 
     `other`: what was subtracted, if another release was asked for.
     """
+    from dphist_pipeline.base.shown_below import commands_hide, limit_of
     from dphist_pipeline.estimates.reliability import RELIABILITY
     from dphist_pipeline.publishing.headline_figures import HeadlineFigure
-    from dphist_pipeline.shown_below import commands_hide, limit_of
 
     axis = _shares(asked.quantile)[0] if asked.quantile else asked.mean
     are_counts = not asked.population and asked.question in COUNTS
@@ -447,7 +447,7 @@ def _shares(option: str) -> tuple[str, list[float]]:
 
 def bins_in_words(publication: Publication, rows: Sequence[Mapping[str, Any]]) -> Rows:
     """The same rows, with one column in words for the two ends of every bin."""
-    from dphist_pipeline.domain import BinnedAxis
+    from dphist_pipeline.base.domain import BinnedAxis
     from dphist_pipeline.estimates.chosen_cells import end_of
     from dphist_pipeline.publishing.axis_labels import ReaderAxis
 
@@ -476,7 +476,7 @@ def _in_digits(
     publication: Publication, name: str, row: Mapping[str, Any], is_count: bool, decimals: int | None
 ) -> dict[str, str]:
     """The numbers of a row as texts with the decimals that its noise justifies; days on a calendar axis."""
-    from dphist_pipeline.domain import BinnedAxis, CalendarAxis
+    from dphist_pipeline.base.domain import BinnedAxis, CalendarAxis
     from dphist_pipeline.publishing.formatting import in_decimals
     from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 

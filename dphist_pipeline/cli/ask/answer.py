@@ -11,6 +11,8 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from dphist_pipeline.base.domain import with_words
+from dphist_pipeline.base.shown_below import commands_hide, limit_of, words_for
 from dphist_pipeline.cli.ask._answer_rows import (
     MARKS,
     Asked,
@@ -27,9 +29,7 @@ from dphist_pipeline.cli.ask._answer_rows import (
 )
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_table
-from dphist_pipeline.domain import with_words
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.shown_below import commands_hide, limit_of, words_for
 
 if TYPE_CHECKING:
     from dphist_pipeline.answering.asking import Box, Publication
@@ -217,8 +217,8 @@ def answer(
 
 
 def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: int | None) -> None:
+    from dphist_pipeline.base.shown_below import commands_hide, limit_of
     from dphist_pipeline.publishing.headline_figures import HeadlineFigure
-    from dphist_pipeline.shown_below import commands_hide, limit_of
 
     unit, true = _unit_in_words(audit)
     cells = "1 cell" if count.cells == 1 else f"{count.cells:,} cells"

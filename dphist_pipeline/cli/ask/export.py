@@ -45,7 +45,7 @@ def export(
     error and a word for the reliability, in one of these formats:
     """
     from dphist_pipeline.answering.exports.rows import Exported
-    from dphist_pipeline.arrow_without_pandas import arrow_without_pandas
+    from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
 
     if to in OWN:  # a format of another package may have frames of pandas
         arrow_without_pandas()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.base.shown_below import commands_hide, limit_of, words_for
 from dphist_pipeline.cli.options import DecimalsOption, JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_table
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.shown_below import commands_hide, limit_of, words_for
 
 if TYPE_CHECKING:
     from dphist_pipeline.estimates.row_quality import Cut
@@ -45,7 +45,7 @@ def quality(
     """
     from dphist_pipeline.answering.published import latest_revision
     from dphist_pipeline.answering.quality_tables import PublishedQuality
-    from dphist_pipeline.domain import with_words
+    from dphist_pipeline.base.domain import with_words
     from dphist_pipeline.spec.axes import domain_of
 
     folder = latest_revision(Store.public_folder(store), release, period, family=True)

@@ -18,6 +18,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from rich.markup import escape
 
+from dphist_pipeline.base.files import project_folder
+from dphist_pipeline.base.reading import OPTIONS, Reading, option_of
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import (
     advice_before_release,
@@ -33,12 +35,10 @@ from dphist_pipeline.cli.terminal import (
     print_warning,
     statement_facts,
 )
-from dphist_pipeline.files import project_folder
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.reading import OPTIONS, Reading, option_of
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
@@ -506,7 +506,7 @@ def show_and_sign(
 
     `yes`: the digest that was shown before; None asks here. `command`: would sign them, without `--yes`.
     """
-    from dphist_pipeline.planning.unit_names import doubt_of_axes
+    from dphist_pipeline.workbench.planning.unit_names import doubt_of_axes
 
     if decisions.nothing:
         if as_json:

@@ -16,7 +16,10 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.about_publisher import faults
+from dphist_pipeline.base.about_publisher import faults
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
+from dphist_pipeline.base.zone_data import MEND, zone_difference
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import (
     err,
@@ -29,15 +32,10 @@ from dphist_pipeline.cli.terminal import (
     print_warning,
     promise,
 )
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
-from dphist_pipeline.planning.expected_quality import quality_left_out, rows_for_quality, say_quality, small_share
-from dphist_pipeline.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
-from dphist_pipeline.planning.family_forecast import errors_of_tables
-from dphist_pipeline.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
@@ -45,7 +43,14 @@ from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 from dphist_pipeline.spec.sources import AN_ISO_DATE
-from dphist_pipeline.zone_data import MEND, zone_difference
+from dphist_pipeline.workbench.planning.expected_quality import (
+    quality_left_out,
+    rows_for_quality,
+    say_quality,
+    small_share,
+)
+from dphist_pipeline.workbench.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
+from dphist_pipeline.workbench.planning.family_forecast import errors_of_tables
 
 MOST_NAMED = 10
 
@@ -85,8 +90,8 @@ def check(
         checked.period_named(period)  # refused by name, before anything is opened
     compared = beside.columns(datetime.now(UTC), period)
     columns = f"not compared with the source: {compared.problem}" if compared.problem else "found in the source"
-    from dphist_pipeline.planning.column_readings import column_readings, encoding_in_words, lines_in_words
-    from dphist_pipeline.planning.unit_names import doubt_of_axes, unit_doubt
+    from dphist_pipeline.workbench.planning.column_readings import column_readings, encoding_in_words, lines_in_words
+    from dphist_pipeline.workbench.planning.unit_names import doubt_of_axes, unit_doubt
 
     beside.refuse_undeclared_dates(compared.types)
     types = {**checked.declared_types, **compared.types}

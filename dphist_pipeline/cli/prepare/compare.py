@@ -16,7 +16,7 @@ from dphist_pipeline.cli.terminal import err, out, print_json, print_lines, prin
 from dphist_pipeline.spec.fields import parse_epsilon
 
 if TYPE_CHECKING:
-    from dphist_pipeline.planning.stand_ins import EarlierPeriod
+    from dphist_pipeline.workbench.planning.stand_ins import EarlierPeriod
 
 EPSILON = "--epsilon"
 NUMBER = re.compile(r"[0-9.][0-9./eE+-]*")
@@ -91,7 +91,7 @@ def compare(
     quiet = json_file == "-"
     sides = _sides(shape)
     _check_places(json_file, plots)
-    from dphist_pipeline.evaluation.comparison import prepare
+    from dphist_pipeline.workbench.evaluation.comparison import prepare
 
     epsilons = [parse_epsilon(text) for text in epsilon or ["1", "0.1", "0.01"]]
     released = _earlier_period(data, sides, store)
@@ -117,7 +117,7 @@ def compare(
 
 def _earlier_period(data: str, sides: tuple[int, ...] | None, store: Path | None) -> EarlierPeriod | None:
     """What the named release published; None if a file or a synthetic set is named."""
-    from dphist_pipeline.planning.stand_ins import folder_if_any, names_release, read_publication
+    from dphist_pipeline.workbench.planning.stand_ins import folder_if_any, names_release, read_publication
 
     if not names_release(data):
         return None

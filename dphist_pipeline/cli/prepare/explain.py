@@ -8,8 +8,8 @@ import typer
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
 from dphist_pipeline.cli.terminal import print_json
-from dphist_pipeline.planning.plain_texts import Reader, facts, plain_text
 from dphist_pipeline.releasing.spec_check import load_spec
+from dphist_pipeline.workbench.planning.plain_texts import Reader, facts, plain_text
 
 
 def explain(

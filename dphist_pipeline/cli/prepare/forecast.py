@@ -19,10 +19,10 @@ from dphist_pipeline.cli.options import (
 )
 from dphist_pipeline.cli.prepare.compare import EPSILON
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
-from dphist_pipeline.planning.serving import Serves, Serving, mechanism_for
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.spec.fields import parse_epsilon
+from dphist_pipeline.workbench.planning.serving import Serves, Serving, mechanism_for
 
 MOST_RECORDS = 10**12
 MOST_REPEATS = 1000
@@ -113,7 +113,7 @@ def forecast(
         return
     if target:
         raise typer.BadParameter("--target names tables, and this spec has no `tables:`; use --target-error")
-    from dphist_pipeline.planning.forecast import prepare
+    from dphist_pipeline.workbench.planning.forecast import prepare
 
     study = prepare(
         *(checked, epsilons, mechanism or [], stand_in, target_error, records, repeat, store, units_by_rows),
@@ -162,8 +162,8 @@ def _print_family(
     decimals: int | None,
 ) -> None:
     """The errors of a family of tables, which follow from the noise law alone."""
-    from dphist_pipeline.planning.family_forecast import forecast_family
-    from dphist_pipeline.planning.stand_ins import RECORDS
+    from dphist_pipeline.workbench.planning.family_forecast import forecast_family
+    from dphist_pipeline.workbench.planning.stand_ins import RECORDS
 
     result = forecast_family(spec, epsilons, targets, every, records or RECORDS)
     if as_json:

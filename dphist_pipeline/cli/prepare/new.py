@@ -69,10 +69,10 @@ def new(
         name, source = _release_of(release), release
     else:
         name = _release_name(release)
-    from dphist_pipeline.planning.columns import read_layout
-    from dphist_pipeline.planning.drafting import draft, drafted_readings, write_draft
-    from dphist_pipeline.planning.serving import mechanism_for
     from dphist_pipeline.releasing.store import Store
+    from dphist_pipeline.workbench.planning.columns import read_layout
+    from dphist_pipeline.workbench.planning.drafting import draft, drafted_readings, write_draft
+    from dphist_pipeline.workbench.planning.serving import mechanism_for
 
     if serves is not None and mechanism is not None:
         raise typer.BadParameter("--serves names a mechanism by a rule, --mechanism without one: give one of them")
@@ -163,8 +163,8 @@ def _release_of(file: str) -> str:
 
 def _with_advice(mechanism: str) -> tuple[str, dict[str, object]]:
     """A mechanism and its settings, with those that do better than its defaults."""
-    from dphist_pipeline.evaluation.contenders import parse_contender
     from dphist_pipeline.mechanisms import advice_beside, build
+    from dphist_pipeline.workbench.evaluation.contenders import parse_contender
 
     contender = parse_contender(mechanism)
     settings = dict(contender.settings)

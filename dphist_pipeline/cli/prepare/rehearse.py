@@ -16,7 +16,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import load_spec
 
 if TYPE_CHECKING:
-    from dphist_pipeline.planning.rehearsal import Rehearsal
+    from dphist_pipeline.workbench.planning.rehearsal import Rehearsal
 
 MOST_ROWS = 2_000_000
 
@@ -37,7 +37,7 @@ def rehearse(
     first: it alone compares the spec with the columns of your source.
     """
     checked = load_spec(spec)
-    from dphist_pipeline.planning import rehearsal
+    from dphist_pipeline.workbench.planning import rehearsal
 
     with progress(as_json) as step:
         rehearsed = rehearsal.rehearse(checked, rows, period, keep, step)

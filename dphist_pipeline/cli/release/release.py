@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from dphist_pipeline.base.early_processes import started_early
 from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
-from dphist_pipeline.early_processes import started_early
 from dphist_pipeline.publishing.statements import Statement
 
 
@@ -55,7 +55,7 @@ def _release(
 
     from dphist_pipeline.answering.doubts import doubt_of_publication
     from dphist_pipeline.answering.past_periods import Compared
-    from dphist_pipeline.arrow_without_pandas import arrow_without_pandas
+    from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
     from dphist_pipeline.releasing import release

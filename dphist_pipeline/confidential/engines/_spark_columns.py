@@ -14,14 +14,14 @@ from typing import Any
 
 from pyarrow import parquet
 
+from dphist_pipeline.base.declared_numbers import keys_of, moved
+from dphist_pipeline.base.domain import Axis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.sql_files import literal
+from dphist_pipeline.base.unit_forms import BYTE_ORDER_MARK
+from dphist_pipeline.base.zone_data import spans_of
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
-from dphist_pipeline.declared_numbers import keys_of, moved
-from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
-from dphist_pipeline.sql_files import literal
-from dphist_pipeline.unit_forms import BYTE_ORDER_MARK
-from dphist_pipeline.zone_data import spans_of
 
 PLAIN = {"INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double", "BOOLEAN": "boolean"}
 # By bits, and whether they have a sign: Spark has no type without one, and the next wider one holds the values.

@@ -26,6 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from dphist_pipeline.base.domain import ByText
 from dphist_pipeline.confidential._bounding import (
     CODE_STEP,
     COPY_STEP,
@@ -41,7 +42,6 @@ from dphist_pipeline.confidential.reading._positions import Positions, positions
 from dphist_pipeline.confidential.reading._source_files import DAMAGED
 from dphist_pipeline.confidential.reading.ingest import check_columns, files_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused, withheld
-from dphist_pipeline.domain import ByText
 
 Numbers = NDArray[np.int64]
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dphist_pipeline.csv_text import BOM, MARK, MARKED_CR, MARKED_MARK, MARKED_NUL, sign_of
-from dphist_pipeline.reading import QUOTE_ALL
-from dphist_pipeline.sql_files import identifier, literal
+from dphist_pipeline.base.csv_text import BOM, MARK, MARKED_CR, MARKED_MARK, MARKED_NUL, sign_of
+from dphist_pipeline.base.reading import QUOTE_ALL
+from dphist_pipeline.base.sql_files import identifier, literal
 
 LINE = '"=line"'  # no folder `column=value` gives such a name
 FIELDS = '"=fields"'

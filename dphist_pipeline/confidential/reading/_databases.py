@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import duckdb
 
+from dphist_pipeline.base.sql_files import identifier, literal, statement
 from dphist_pipeline.confidential.reading.source import (
     Source,
     SourceRefused,
@@ -18,7 +19,6 @@ from dphist_pipeline.confidential.reading.source import (
     with_possible_times,
 )
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.sql_files import identifier, literal, statement
 
 OFFICE = "office"
 EXTENSION = "postgres_scanner"

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from dphist_pipeline.base.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS, exact_edges, keys_of, moved
+from dphist_pipeline.base.domain import BinnedAxis
+from dphist_pipeline.base.sql_files import identifier, literal
+from dphist_pipeline.base.tidying import tidied_sql
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import positions
 from dphist_pipeline.confidential.reading._units import whole_text
 from dphist_pipeline.confidential.reading.source import ALWAYS, TIMES, ColumnRefused, Source
-from dphist_pipeline.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS, exact_edges, keys_of, moved
-from dphist_pipeline.domain import BinnedAxis
 from dphist_pipeline.spec.declared_columns import (
     Condition,
     DatePart,
@@ -28,8 +30,6 @@ from dphist_pipeline.spec.declared_columns import (
     IsOneOf,
     YearsBetween,
 )
-from dphist_pipeline.sql_files import identifier, literal
-from dphist_pipeline.tidying import tidied_sql
 
 CATEGORIES = (*NUMBERS, "BOOLEAN", "DATE", "UUID")
 LETTERS = (*WHOLE_NUMBERS, *FLOATS)

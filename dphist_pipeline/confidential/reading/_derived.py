@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import duckdb
 
+from dphist_pipeline.base.declared_numbers import ARROW_DURATIONS, NUMBERS, physical_type
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
@@ -17,9 +19,7 @@ from dphist_pipeline.confidential.reading.source import (
     lacks,
     plain_type,
 )
-from dphist_pipeline.declared_numbers import ARROW_DURATIONS, NUMBERS, physical_type
 from dphist_pipeline.spec.sources import SqlFile
-from dphist_pipeline.sql_files import identifier, literal
 
 BLANKS = " \u00a0\u202f"  # that stand between thousands
 # A query sees a length of time by Arrow as the whole number that it is stored as.

@@ -13,7 +13,7 @@ Every limit is fixed, looks at one value alone, and leaves all text below it as 
 
 from __future__ import annotations
 
-from dphist_pipeline.sql_files import identifier
+from dphist_pipeline.base.sql_files import identifier
 
 # All digits of any double take 1,077 bytes at most, 4 for an exponent with them; blanks and zeros may stand before.
 LONGEST_VALUE = 4096

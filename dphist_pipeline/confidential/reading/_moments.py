@@ -15,10 +15,10 @@ and sooner. All else goes to DuckDB's cast to an instant, which knows names of z
 
 from __future__ import annotations
 
+from dphist_pipeline.base.sql_files import identifier, literal
+from dphist_pipeline.base.tidying import BLANKS, tidied_sql
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import ZONED_TIMES
-from dphist_pipeline.sql_files import identifier, literal
-from dphist_pipeline.tidying import BLANKS, tidied_sql
 
 _BLANK = r"[ \t\n\v\f\r\x{a0}]"
 # Years of any length, and dates such as 2026-2-5 or 2026/02/05, as DuckDB casts them.

@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 
 import duckdb
 
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading._source_files import folder_columns, open_parquet
 from dphist_pipeline.confidential.reading.source import (
     NOTHING_INSTALLED,
@@ -30,7 +31,6 @@ from dphist_pipeline.confidential.reading.source import (
     without_values,
 )
 from dphist_pipeline.spec.sources import Source as WrittenSource
-from dphist_pipeline.sql_files import identifier, literal
 
 EXTENSION = "httpfs"
 KEYS = {"KEY_ID": "AWS_ACCESS_KEY_ID", "SECRET": "AWS_SECRET_ACCESS_KEY", "SESSION_TOKEN": "AWS_SESSION_TOKEN"}

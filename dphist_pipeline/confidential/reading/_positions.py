@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline import declared_numbers
+from dphist_pipeline.base import declared_numbers
+from dphist_pipeline.base.declared_numbers import ExactEdges
+from dphist_pipeline.base.domain import Axis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.sql_files import identifier, statement
+from dphist_pipeline.base.tidying import tidied_sql
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading._moments import wall_clock
-from dphist_pipeline.declared_numbers import ExactEdges
-from dphist_pipeline.domain import Axis, BinnedAxis, ByText, CalendarAxis
-from dphist_pipeline.sql_files import identifier, statement
-from dphist_pipeline.tidying import tidied_sql
 
 LONGEST_SEARCH = 7  # bins of a regular axis that is searched
 LONGEST_LIST = 1000  # bins of a regular axis whose edges are a list: taking one out takes longer, the longer it is

@@ -26,8 +26,8 @@ import duckdb
 import pyarrow as pa
 from pyarrow import parquet
 
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading.source import Source
-from dphist_pipeline.sql_files import identifier, literal
 
 MANY = 1 << 17  # rows of the first batches
 FEW = 16

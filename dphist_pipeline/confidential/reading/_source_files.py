@@ -24,7 +24,10 @@ from urllib.parse import unquote_to_bytes
 import duckdb
 import pyarrow as pa
 
-from dphist_pipeline import csv_text
+from dphist_pipeline.base import csv_text
+from dphist_pipeline.base.declared_numbers import NUMBERS, WHOLE_NUMBERS
+from dphist_pipeline.base.reading import UTF_8, Encoding, Reading
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
 from dphist_pipeline.confidential.reading._units import whole_text
@@ -38,10 +41,7 @@ from dphist_pipeline.confidential.reading.source import (
     with_possible_times,
     without_values,
 )
-from dphist_pipeline.declared_numbers import NUMBERS, WHOLE_NUMBERS
-from dphist_pipeline.reading import UTF_8, Encoding, Reading
 from dphist_pipeline.spec.sources import ending_of
-from dphist_pipeline.sql_files import identifier, literal
 
 DAMAGED = "is not a readable Parquet file, or is cut off. Write it anew."
 # Where there are more files than that for each thread, DuckDB reads one a thread and holds 2,000 lines of up to 1 MiB.

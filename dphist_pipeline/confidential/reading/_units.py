@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from dphist_pipeline import unit_forms
+from dphist_pipeline.base import unit_forms
+from dphist_pipeline.base.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS
+from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading.source import Source
-from dphist_pipeline.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS
-from dphist_pipeline.sql_files import identifier, literal
 
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")

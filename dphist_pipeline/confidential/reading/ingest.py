@@ -15,6 +15,9 @@ from urllib.parse import unquote
 
 import duckdb
 
+from dphist_pipeline.base.declared_numbers import DURATIONS, NUMBERS, keys_of
+from dphist_pipeline.base.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.sql_files import identifier, literal, statement
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
@@ -52,11 +55,8 @@ from dphist_pipeline.confidential.reading.source import (
     with_enough_memory,
     withheld,
 )
-from dphist_pipeline.declared_numbers import DURATIONS, NUMBERS, keys_of
-from dphist_pipeline.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
 from dphist_pipeline.spec.declared_columns import inputs_of
 from dphist_pipeline.spec.sources import TEXT, undeclared_dates
-from dphist_pipeline.sql_files import identifier, literal, statement
 
 DATES_AND_TIMES = "dates, time stamps in micro- or nanoseconds, or text of those"
 USE_OF_UNIT = "a privacy unit, which takes text, whole numbers or UUIDs"

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.errors import Halted, did_you_mean
-from dphist_pipeline.sql_files import identifier
 
 ZONED_TIMES = ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
 TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_NS", *ZONED_TIMES)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.languages.texts import marked
 from dphist_pipeline.estimates.certified import Law
 from dphist_pipeline.estimates.laws._interface import NoiseLaw, Reals, Tail
-from dphist_pipeline.languages.texts import marked
 
 # Values of t as fractions of 1/scale, where M becomes infinite. Dense near 0 for many draws, and near 1 for one draw.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])

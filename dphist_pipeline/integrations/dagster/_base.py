@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
-from dphist_pipeline.domain import Domain
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.integrations.dagster._shown import published_metadata, table_schema
 from dphist_pipeline.releasing.releases import Release

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from dphist_pipeline.canonical_json import sha256
+from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.health.doctor import examine
 from dphist_pipeline.releasing.store import Store
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 
+from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.integrations.dagster import _components as components
 from dphist_pipeline.integrations.dagster._shown import records_table
@@ -21,7 +22,6 @@ from dphist_pipeline.local.costs import described
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
-from dphist_pipeline.published_columns import VALUE_COLUMNS
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.collection import CollectionSpec, Consumer
 from dphist_pipeline.spec.fields import digits

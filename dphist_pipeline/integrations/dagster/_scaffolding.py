@@ -7,9 +7,9 @@ import dagster as dg
 from pydantic import BaseModel, Field
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.planning.columns import read_layout
-from dphist_pipeline.planning.drafting import draft, draft_refused, write_draft
 from dphist_pipeline.spec import fields
+from dphist_pipeline.workbench.planning.columns import read_layout
+from dphist_pipeline.workbench.planning.drafting import draft, draft_refused, write_draft
 
 
 class DraftParams(BaseModel):

@@ -16,10 +16,10 @@ import dagster as dg
 import numpy as np
 
 from dphist_pipeline.answering.quality_tables import PublishedQuality
-from dphist_pipeline.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.base.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.statements import Statement

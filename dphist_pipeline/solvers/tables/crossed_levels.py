@@ -35,7 +35,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Levels
+from dphist_pipeline.base.domain import Levels
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree
 from dphist_pipeline.solvers.tables.marginal_estimates import deviations_of, marginals_of
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, subsets_of

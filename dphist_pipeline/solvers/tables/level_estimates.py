@@ -39,7 +39,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Levels
+from dphist_pipeline.base.domain import Levels
 from dphist_pipeline.solvers.tables.marginal_estimates import deviations_of, marginals_of, multiplied_out
 from dphist_pipeline.solvers.tables.wanted_tables import Axes, subsets_of
 

@@ -28,7 +28,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.domain import Levels
+from dphist_pipeline.base.domain import Levels
 from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree
 from dphist_pipeline.solvers.tables.marginal_shares import Shares, best_squares, choose_shares, finalists

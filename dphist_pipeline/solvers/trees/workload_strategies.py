@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.kept_numbers import kept_numbers
+from dphist_pipeline.base.kept_numbers import kept_numbers
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -1,0 +1,368 @@
+"""The declared grid: the cells of a release and their order. It follows from the spec alone, not from the records.
+
+Cells are numbered in C order: the last axis runs fastest. The order along an axis is: below, the bins (or categories),
+above, other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist_pipeline.base.tidying import tidied
+
+# How many seconds the units of lengths of time have.
+SECONDS: Mapping[str, Fraction] = {
+    **{"weeks": Fraction(604_800), "days": Fraction(86_400), "hours": Fraction(3_600), "minutes": Fraction(60)},
+    **{"seconds": Fraction(1), "milliseconds": Fraction(1, 10**3), "microseconds": Fraction(1, 10**6)},
+    "nanoseconds": Fraction(1, 10**9),
+}
+OTHER = "other"  # the name of the cell of values that no bin or category holds
+
+
+@dataclass(frozen=True)
+class BinnedAxis:
+    """An axis of half-open bins of a number; its published columns are `<name>_lower` and `<name>_upper`.
+
+    `edges`, in axis units, are rising and at least two: the doubles nearest to the declared decimals. `closed`: the end
+    of a bin that belongs to it. `below`, `above`: there is a cell beyond the first or last edge; `other`: there is one
+    for null, unparsable and undeclared values. `whole`: values are whole numbers: bins are told by their first and last
+    one. `unit`: of edges over a column of lengths of time, as `days`; how a column is read is no part of the grid.
+    `lowest`, `highest`: where values of the open bins end, by the office's word; no part of the grid either.
+    """
+
+    name: str
+    column: str
+    edges: tuple[float, ...]
+    closed: Literal["left", "right"] = "left"
+    below: bool = False
+    above: bool = False
+    other: bool = False
+    whole: bool = False
+    unit: str | None = field(default=None, compare=False, kw_only=True)
+    lowest: float | None = field(default=None, compare=False, kw_only=True)
+    highest: float | None = field(default=None, compare=False, kw_only=True)
+
+    @property
+    def bins(self) -> int:
+        """Number of declared bins, without below, above and other."""
+        return len(self.edges) - 1
+
+    @property
+    def size(self) -> int:
+        """Number of cells along the axis."""
+        return self.bins + self.below + self.above + self.other
+
+    @property
+    def other_cell(self) -> int | None:
+        """Position of the `other` cell, always the last."""
+        return self.size - 1 if self.other else None
+
+    @cached_property
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lower and upper end of every cell, shape (size,); infinite at open ends, nan for `other`."""
+        edges = np.array(self.edges)
+        lower = [np.array([-math.inf])] * self.below + [edges[:-1]]
+        upper = [edges[:1]] * self.below + [edges[1:]]
+        if self.above:
+            lower.append(edges[-1:])
+            upper.append(np.array([math.inf]))
+        if self.other:
+            lower.append(np.array([math.nan]))
+            upper.append(np.array([math.nan]))
+        return np.concatenate(lower), np.concatenate(upper)
+
+    def values_between(self, lower: float, upper: float, closed: bool = False) -> tuple[float, float]:
+        """The ends, infinite if open, between which the values of a bin lie: of whole numbers, the first and last one.
+
+        `closed`: both ends of the last bin belong to it.
+        """
+        if not self.whole or (closed and upper == self.edges[-1]):
+            return lower, upper
+        return (lower, upper - 1) if self.closed == "left" else (lower + 1, upper)
+
+    def written(self, end: float) -> str:
+        """The shortest text of an end of a bin that reads back as the same double, without a final `.0`."""
+        return repr(end).removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class CalendarAxis(BinnedAxis):
+    """An axis of days, weeks, months or years, as half-open bins of local days.
+
+    The edges are numbers of days since 1970-01-01; `first_days` gives them as dates.
+
+    Attributes:
+        format: of dates in a source that holds them as text; None for ISO dates.
+    """
+
+    format: str | None = None
+
+    @property
+    def first_days(self) -> tuple[date, ...]:
+        """The first day of each bin, and the day after the last bin."""
+        return tuple(day_of(edge) for edge in self.edges)
+
+    def written(self, end: float) -> str:
+        """The date, as text, of an end of a bin in days since 1970-01-01; it may be infinite."""
+        return day_of(end).isoformat() if math.isfinite(end) else super().written(end)
+
+
+@dataclass(frozen=True)
+class BandedAxis(BinnedAxis):
+    """An axis of numbers whose source holds text for each bin: what is published and asked is as of numbers.
+
+    `bands`: texts of the source, and the position that counts each; several may be counted in one. `tidy`: steps of
+    `tidying` that a text takes before it is compared.
+    """
+
+    bands: Mapping[str, int] = field(default_factory=dict, compare=False)
+    tidy: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def texts(self) -> dict[str, int]:
+        """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
+        return {tidied(text, self.tidy): place for text, place in self.bands.items()}
+
+
+EPOCH = date(1970, 1, 1)
+
+
+def day_of(number: float) -> date:
+    """The date of a number of days since 1970-01-01; a fraction is cut off."""
+    return EPOCH + timedelta(days=int(number))
+
+
+def number_of_day(day: date) -> int:
+    """The number of days since 1970-01-01."""
+    return (day - EPOCH).days
+
+
+@dataclass(frozen=True)
+class CategoricalAxis:
+    """An axis of named categories, in declared order, which are compared as text.
+
+    `other`: there is a cell for null, unparsable and undeclared values. `levels`: coarser groupings by name, the finest
+    first: the group of each category. `labels`: display name of each category; may be empty. `tidy`: steps of `tidying`
+    that a text takes before it is compared. `spellings`: other texts that are counted as a category. How a column is
+    read is no part of the grid.
+    """
+
+    name: str
+    column: str
+    values: tuple[str, ...]
+    other: bool = False
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    labels: tuple[str, ...] = ()
+    tidy: tuple[str, ...] = field(default=(), compare=False)
+    spellings: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def texts(self) -> dict[str, int]:
+        """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
+        places = {value: place for place, value in enumerate(self.values)}
+        categories = {value: value for value in self.values} | {**self.spellings}
+        return {tidied(text, self.tidy): places[category] for text, category in categories.items()}
+
+    @property
+    def size(self) -> int:
+        """Number of cells along the axis."""
+        return len(self.values) + self.other
+
+    @property
+    def other_cell(self) -> int | None:
+        """Position of the `other` cell, always the last."""
+        return self.size - 1 if self.other else None
+
+
+Axis = BinnedAxis | CategoricalAxis
+# Axes whose source holds text that is compared, whatever is published.
+ByText = BandedAxis | CategoricalAxis
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The axes of a cube, which define every cell that is counted and published."""
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def from_shape(cls, shape: tuple[int, ...]) -> Domain:
+        """The domain of an array: bins of width 1, numbered from 0, on the axes `axis_0`, `axis_1`, …
+
+        Args:
+            shape: cells along each axis.
+        """
+        axes = [(f"axis_{number}", tuple(map(float, range(size + 1)))) for number, size in enumerate(shape)]
+        return cls(tuple(BinnedAxis(name, name, edges) for name, edges in axes))
+
+    def called(self, labels: Mapping[str, str] | None) -> Domain:
+        """The same grid with its axes named as readers call them: for pages and pictures, not for SQL and files.
+
+        Args:
+            labels: by name of an axis; those without one keep their name.
+        """
+        return Domain(tuple(replace(axis, name=(labels or {}).get(axis.name) or axis.name) for axis in self.axes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells along each axis, in declared order."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the whole cube."""
+        return math.prod(self.shape)
+
+    def sums_along(self, axis: str | None, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Counts by position along an axis, or their total, shape (1,).
+
+        Args:
+            counts: of the cells, shape of the domain.
+        """
+        others = tuple(number for number, known in enumerate(self.axes) if known.name != axis)
+        return np.atleast_1d(counts.sum(axis=others))
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Difference of cell numbers for one step along each axis (mixed radix)."""
+        return tuple(math.prod(self.shape[number + 1 :]) for number in range(len(self.axes)))
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The levels of one axis that tables use, as a tree: each position lies in one position of the level above.
+
+    Attributes:
+        axes: the levels as axes of a family, by their numbers in its domain, the coarsest first.
+        parents: for each level but the first, the number of each position's group in the level above, int64, shape
+            (positions,). Every group has a position.
+    """
+
+    axes: tuple[int, ...]
+    parents: tuple[NDArray[np.int64], ...]
+
+    @cached_property
+    def _known(self) -> tuple[object, ...]:
+        return self.axes, sha256(b"".join(parent.tobytes() for parent in self.parents)).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Levels) and self._known == other._known
+
+    def __hash__(self) -> int:
+        return hash(self._known)
+
+    @property
+    def even(self) -> bool:
+        """Whether all positions of a level have equally many positions in the level below."""
+        return all(np.unique(np.bincount(parent)).size == 1 for parent in self.parents)
+
+    @property
+    def above(self) -> dict[int, int]:
+        """For each level but the coarsest the next coarser one, by their numbers as axes."""
+        return dict(zip(self.axes[1:], self.axes, strict=False))
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tables that are released together: marginals of a grid that is never built.
+
+    Attributes:
+        domain: the axes that tables have; several levels of one declared axis are axes of their own.
+        sources: for each of them, the number of the declared axis that it groups, or that it is.
+        names: of the tables.
+        tables: for each table its axes, as numbers in `domain`, rising.
+        weights: for each table how much its accuracy counts.
+        most_cells: that a table may have.
+    """
+
+    domain: Domain
+    sources: tuple[int, ...]
+    names: tuple[str, ...]
+    tables: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+    most_cells: int
+
+    def grid(self, axes: Collection[int]) -> Domain:
+        """The cells of a marginal: its axes in declared order."""
+        return Domain(tuple(self.domain.axes[axis] for axis in sorted(axes)))
+
+    @cached_property
+    def trees(self) -> tuple[Levels, ...]:
+        """The axes that tables use at several levels; mostly none."""
+        several = dict.fromkeys(source for source in self.sources if self.sources.count(source) > 1)
+        return tuple(self._tree(source) for source in several)
+
+    def _tree(self, source: int) -> Levels:
+        levels = [number for number, one in enumerate(self.sources) if one == source]
+        axes = sorted(levels, key=lambda number: (self.domain.axes[number].size, -number))
+        steps = pairwise(self.domain.axes[number] for number in axes)
+        return Levels(tuple(axes), tuple(np.array(groups_along(fine, coarse)) for coarse, fine in steps))
+
+
+def groups_along(axis: Axis, level: Axis) -> tuple[int, ...]:
+    """For each position along an axis, its position along one of its levels.
+
+    Args:
+        level: an axis of its groups; `other` is a group of its own.
+
+    Raises:
+        KeyError: the axis has no such level.
+    """
+    assert isinstance(axis, CategoricalAxis) and isinstance(level, CategoricalAxis)
+    places = {group: place for place, group in enumerate(level.values)}
+    groups = tuple(places[group] for group in axis.levels[level.name])
+    return (*groups, level.size - 1) if axis.other else groups
+
+
+def finest(domains: Iterable[Domain]) -> Domain:
+    """All axes of some tables but those that are levels of others."""
+    every = {axis.name: axis for domain in domains for axis in domain.axes}
+    match: dict[str, Axis] = {}
+    # The finest first: a level with the groups of another one is as fine, and one of them is enough.
+    for axis in sorted(every.values(), key=lambda axis: -axis.size):
+        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in match.values()):
+            match[axis.name] = axis
+    return Domain(tuple(axis for name, axis in every.items() if name in match))
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Public figures that whole tables meet exactly.
+
+    Attributes:
+        level: the axis, or level of one, that they are given by.
+        rows: the figure of every value, `other` among them.
+    """
+
+    level: str
+    rows: Mapping[str, int]
+
+
+def with_words(axis: Axis) -> dict[str, str]:
+    """What pages and terminals call each category: its text, and its label where it has another one; empty for bins."""
+    if not isinstance(axis, CategoricalAxis):
+        return {}
+    pairs = zip(axis.values, axis.labels or axis.values, strict=True)
+    return {value: f"{value} {label}" if label and label != value else value for value, label in pairs}
+
+
+def texts_at(axis: Axis, level: str) -> list[str]:
+    """What the positions of an axis are called at a level.
+
+    Args:
+        level: the name of the axis, or of one of its levels; nothing is returned if it has no such level.
+    """
+    if not isinstance(axis, CategoricalAxis) or level not in (axis.name, *axis.levels):
+        return []
+    return list(axis.values if axis.name == level else axis.levels[level]) + [OTHER] * axis.other

@@ -70,6 +70,21 @@ def read_own(path: Path, most: int) -> bytes:
     return b""
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a regular file for reading; a pipe, which would keep the reader waiting for ever, is none.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    return _regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file; raises OSError as `open_regular` does."""
+    with open_regular(path) as file:
+        return file.read()
+
+
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
     """Lets one process at a time in; the others wait. The lock is on the folder itself, which exists."""
@@ -168,10 +183,15 @@ def open_below(folder: Path, path: str) -> BinaryIO:
             os.close(handle)
             handle = inner
         # Without NONBLOCK, opening a pipe would wait for whoever writes to it.
-        file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle), "rb")
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
     finally:
         os.close(handle)
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "no regular file")
-    return file
+    return _regular(opened)
+
+
+def _regular(handle: int) -> BinaryIO:
+    """The file of a handle, which is closed where that is a folder or a pipe."""
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    raise OSError(errno.EINVAL, "no regular file")

@@ -37,7 +37,7 @@ from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import Cut
-from dphist_pipeline.files import replace_public, sync_folder
+from dphist_pipeline.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
@@ -102,7 +102,7 @@ class _Publication:
         """Its audit, which the catalogue was made from."""
         folder = release / f"period={self.period}" / f"revision={self.revision}"
         folder = PublishedFolder(folder).table(self.table) if self.table else folder
-        read: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
+        read: Mapping[str, Any] = json.loads(read_regular(folder / "audit.json"))
         return read
 
 

@@ -55,6 +55,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     remove_release,
     version,
 )
+from dphist_pipeline.files import read_regular
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.sql_files import literal
@@ -93,7 +94,7 @@ class Catalogue:
     def is_up_to_date(self, folder: Path) -> bool:
         """Whether the catalogue can be read, has the current macros, and contains a publication as it is now."""
         tables = PublishedFolder(folder).tables
-        digests = {json.loads((one / "audit.json").read_bytes())["audit_digest"] for one in tables or [folder]}
+        digests = {json.loads(read_regular(one / "audit.json"))["audit_digest"] for one in tables or [folder]}
         with duckdb.connect() as connection:
             return digests <= self.attach(connection)
 

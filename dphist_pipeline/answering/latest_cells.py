@@ -25,7 +25,7 @@ from dphist_pipeline.about_publisher import About
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import csv, parquet, xlsx
 from dphist_pipeline.answering.exports.rows import LATEST, Exported
-from dphist_pipeline.files import replace_public, sync_folder
+from dphist_pipeline.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, sealed_audit
 
@@ -77,7 +77,7 @@ def write_latest_cells(public: Path, scratch: Path) -> None:
 def _places(current: Path) -> Iterator[tuple[str, list[_Part]]]:
     """The folders below `latest`, and the published tables that each holds."""
     tables: dict[str, list[_Part]] = {}
-    for entry in json.loads(current.read_bytes())["periods"]:
+    for entry in json.loads(read_regular(current))["periods"]:
         for file in entry["files"]:
             if match := _HISTOGRAM.fullmatch(file["path"]):
                 part = _Part(entry, current.parent / file["path"], file["sha256"])

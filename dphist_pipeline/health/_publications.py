@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.files import read_regular
 from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import (
@@ -116,9 +117,9 @@ def doubtful(subject: Examined) -> Finding:
 def _latest_audits(current: Path) -> Iterator[Mapping[str, Any]]:
     """The audits of the latest revisions of the last periods; whether they are whole is another check's matter."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        for entry in json.loads(current.read_bytes())["periods"][-LATEST:]:
+        for entry in json.loads(read_regular(current))["periods"][-LATEST:]:
             folder = current.parent / f"period={entry['period']}" / f"revision={entry['revision']}"
-            yield json.loads((folder / "audit.json").read_bytes())
+            yield json.loads(read_regular(folder / "audit.json"))
 
 
 def _reason_for_doubt(audit: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from dphist_pipeline.about_publisher import About, link_of
-from dphist_pipeline.files import open_below, replace_public
+from dphist_pipeline.files import open_below, read_regular, replace_public
 from dphist_pipeline.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
@@ -323,7 +323,7 @@ def _without_defaults(publication: ListedPublication) -> dict[str, Any]:
 def _audit(published: Path) -> dict[str, Any]:
     """The audit of a publication whose files were checked before; empty if it cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
-        read = json.loads((published / "audit.json").read_bytes())
+        read = json.loads(read_regular(published / "audit.json"))
         return read if isinstance(read, dict) else {}
     return {}
 

@@ -17,6 +17,7 @@ from typing import Any
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
+from dphist_pipeline.files import read_regular
 from dphist_pipeline.languages.texts import gettext, pgettext
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.public_names import place_of
@@ -200,7 +201,7 @@ def _listed_publication(folder: Path, period: str, revision: int, as_it_stood: b
     """
     damaged, digest = ListedPublication(period, revision, damaged=True), PublishedFolder(folder).stated_digest
     try:
-        audit = json.loads((folder / "audit.json").read_bytes()) if not digest else read_audit(folder)
+        audit = json.loads(read_regular(folder / "audit.json")) if not digest else read_audit(folder)
         if (audit["release"], audit["period"], audit["revision"]) != (folder.parents[1].name, period, revision):
             return damaged
         withdrawn = audit.get("withdrawn", {})

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.files import replace_public
+from dphist_pipeline.files import open_regular, read_regular, replace_public
 from dphist_pipeline.publishing.audit import is_audit
 from dphist_pipeline.publishing.public_names import is_path, place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
@@ -72,7 +72,7 @@ def sealed_audit(published: Path) -> dict[str, Any]:
         PublishedFilesDamaged: it is missing or altered; the files are not looked at.
     """
     with suppress(OSError, ValueError, RecursionError):
-        audit: dict[str, Any] = json.loads((published / "audit.json").read_bytes())
+        audit: dict[str, Any] = json.loads(read_regular(published / "audit.json"))
         if (
             is_audit(audit)
             and audit["audit_digest"] == audit_digest(audit)
@@ -223,7 +223,7 @@ class PublishedFolder:
 
         `write_release` writes the digest last, and `mark_withdrawn` writes the withdrawal after it.
         """
-        with suppress(OSError), (self.path / "audit.json").open("rb") as file:
+        with suppress(OSError), open_regular(self.path / "audit.json") as file:
             file.seek(-min(_ENDING, file.seek(0, os.SEEK_END)), os.SEEK_END)
             match = re.search(rb'"audit_digest": "([0-9a-f]{64})"\s*}\s*$', file.read())
             return match[1].decode() if match else ""

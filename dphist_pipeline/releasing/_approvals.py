@@ -17,7 +17,7 @@ from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished
 from dphist_pipeline.errors import AfterCharge, Refused
-from dphist_pipeline.files import make_folder, sync_folder, write_durably
+from dphist_pipeline.files import make_folder, read_regular, sync_folder, write_durably
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.ledger.opened import utc_now
@@ -226,7 +226,7 @@ def is_local(folder: Path) -> bool:
     """Whether a published folder says that it is of the local model; its files are not checked."""
     if folder.name.removeprefix("revision=").isdecimal():
         with suppress(OSError, ValueError, TypeError, AttributeError):
-            return bool(json.loads((folder / "audit.json").read_bytes()).get("model") == "local")
+            return bool(json.loads(read_regular(folder / "audit.json")).get("model") == "local")
     return False
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from dphist_pipeline.answering.published import NotPublished, latest_revision
 from dphist_pipeline.errors import Halted
+from dphist_pipeline.files import read_regular
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
@@ -111,7 +112,7 @@ def refuse_other_length(store: Store, spec: ReleaseSpec) -> None:
     """
     with suppress(NotPublished, OSError, ValueError, KeyError, TypeError):
         folder = latest_revision(store.public, spec.release, None, family=True)
-        published = _length_of(json.loads((folder / "audit.json").read_bytes()))
+        published = _length_of(json.loads(read_regular(folder / "audit.json")))
         if published != spec.period:
             raise Halted(
                 f"'{spec.release}' has published {_in_words(published)}, and this spec has {_in_words(spec.period)}. A "

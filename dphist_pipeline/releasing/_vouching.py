@@ -1,24 +1,32 @@
-"""Compares publications with the ledger: it holds the digest of their values, and what they cost."""
+"""Compares publications with the ledger: it holds the digest of their values, what they cost, and the spec's digest.
+
+The spec of that digest is kept in the store, which publishes what it promised: unit, bound, mechanism.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dphist_pipeline.canonical_json import sha256
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 
 if TYPE_CHECKING:
     from dphist_pipeline.releasing.store import Store
 
+_OF_SPEC = ("privacy_unit", "max_rows_per_unit", "neighbours", "mechanism", "settings", "derive", "keep")
+
 
 def vouched_audit(
-    published: Path, charge: Charge, recorded: str | None, audit: dict[str, Any] | None = None
+    store: Store, published: Path, charge: Charge, recorded: str | None, audit: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Reads the audit of a publication, and compares what it says with the ledger.
+    """Reads the audit of a publication, and compares what it says with the ledger, and with the spec that was charged.
 
     Args:
         audit: as `read_audit` gave it a moment ago, if it was read.
@@ -29,7 +37,10 @@ def vouched_audit(
     """
     audit = read_audit(published) if audit is None else audit
     tables = [read_audit(PublishedFolder(published).table(name)) for name in audit.get("tables", {})]
-    if recorded in (None, audit["values_digest"]) and all(_matches_charge(one, charge) for one in (audit, *tables)):
+    spec = _kept_spec(store, charge.digest)
+    if recorded in (None, audit["values_digest"]) and all(
+        _matches_charge(one, charge) and _matches_spec(one, spec) for one in (audit, *tables)
+    ):
         return audit
     raise PublishedFilesDamaged(published, "is not what the ledger recorded")
 
@@ -43,6 +54,20 @@ def _matches_charge(audit: dict[str, Any], charge: Charge) -> bool:
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return False
     return all(fact == getattr(charge, name) for name, fact in facts.items())
+
+
+def _kept_spec(store: Store, digest: str) -> Mapping[str, Any] | None:
+    """The spec that was charged, as the store kept it; None where it has none that this user may read."""
+    with suppress(OSError, ValueError, RecursionError):
+        spec = json.loads((store.root / "specs" / f"{digest}.json").read_bytes())
+        if sha256(spec) == digest:
+            return dict(spec)
+    return None
+
+
+def _matches_spec(audit: dict[str, Any], spec: Mapping[str, Any] | None) -> bool:
+    """Whether an audit, or that of a table, promises what the spec says; older ones say less."""
+    return spec is None or all(audit[name] == spec.get(name) for name in _OF_SPEC if name in audit)
 
 
 def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
@@ -62,6 +87,8 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
             charge = next((charge for charge in charges if charge.revision == key.revision), None)
         if charge is None:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
-        return audit if charge.lost else vouched_audit(published, charge, ledger().published_digest(charge), audit)
+        if charge.lost:
+            return audit
+        return vouched_audit(store, published, charge, ledger().published_digest(charge), audit)
 
     return read

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.estimates.estimate import AnyEstimate
+from dphist_pipeline.files import read_regular
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import move_into_place, write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
@@ -150,6 +151,6 @@ def refuse_taken_name(
     is_taken = collection is not None and (store.confidential / "journal" / release).exists()
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
-            is_taken |= json.loads(audit.read_bytes()).get("collection") != collection
+            is_taken |= json.loads(read_regular(audit)).get("collection") != collection
     if is_taken:
         raise name_taken(release)

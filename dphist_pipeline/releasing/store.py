@@ -41,6 +41,7 @@ from dphist_pipeline.files import (
     named_store,
     network_disk,
     project_folder,
+    read_regular,
     replace_durably,
     sync_folder,
     write_durably,
@@ -345,10 +346,12 @@ class Store:
                     missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
                     self.vouched_audit(charge, recorded)
-                    if PublishedFolder(self.published(key)).is_marked_withdrawn() != (
-                        "withdrawn" in ledger.notes(charge)
-                    ):
-                        raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
+                    withdrawn = "withdrawn" in ledger.notes(charge)
+                    if PublishedFolder(self.published(key)).is_marked_withdrawn() != withdrawn:
+                        untrue = "is withdrawn, and its audit does not say so"
+                        if not withdrawn:
+                            untrue = "is not withdrawn by the ledger, and its audit says that it is"
+                        raise PublishedFilesDamaged(self.published(key), untrue)
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):
             if folder.name.removeprefix("revision=").isdecimal():
@@ -394,7 +397,7 @@ class Store:
         """
         from dphist_pipeline.releasing._vouching import vouched_audit
 
-        return vouched_audit(self.published(Key.of(charge)), charge, recorded)
+        return vouched_audit(self, self.published(Key.of(charge)), charge, recorded)
 
     def cadence(self, release: str) -> Path:
         """The file that says how a release cuts time; see `due`."""
@@ -515,7 +518,7 @@ class Store:
         """
         for audit in sorted(self.public.glob("*/period=*/revision=*/audit.json")):
             with suppress(ValueError, KeyError, TypeError, OSError):
-                facts = json.loads(audit.read_bytes())
+                facts = json.loads(read_regular(audit))
                 if facts["ledger"] is not None or facts["model"] != "local":
                     entry = facts["ledger"]
                     yield str(audit.relative_to(self.root)), int(entry["number"]), entry["hash"]

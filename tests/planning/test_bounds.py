@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -79,9 +80,9 @@ def test_the_forecast_reads_the_quality_table_of_the_release_itself(office: Offi
     assert told["from"] == "the quality table of wards, period all"
     assert [one["rows"] for one in told["tried"]] == [1, 2, 3, 4]
     # Quality and forecast tell what the bound cuts by two draws: the forecast names the other number, too.
-    (says,) = (line for line in office.run("quality", "wards", "--json").json["says"] if "his cap cut" in line)
-    number = says.partition("his cap cut ")[2].partition(")")[0]
-    assert number.startswith("about ") and f"counts once more by itself: {number})" in told["counted_by_itself"]
+    (says,) = office.run("quality", "wards", "--json").json["says"]
+    about, ends = re.findall(r"about ([0-9,]+) \(([0-9,]+ to [0-9,]+), 95 %\)", says)[0]
+    assert f"counts once more by itself: about {about} rows (95 %: {ends})" in told["counted_by_itself"]
     assert told["counted_by_itself"] in " ".join(office.run(*FORECAST[:-1]).out.split())
 
 

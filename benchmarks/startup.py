@@ -3,8 +3,8 @@
 Each command runs in a process of its own, in turns with `python -c pass`, which is the floor. The release is
 `geometric`, spec to published files: the first one of a new store, and revisions of it, in a store of its own each
 turn. Seconds by the clock and of the processors, with those of child processes: the median of all turns, and the
-fewest, which others on the machine disturbed least. `dphist init` is shown too, because it builds the empty catalogue
-that the first release adds to.
+fewest, which others on the machine disturbed least. The first release on a machine also makes the empty catalogue that
+every later first release of a store adds to.
 
     python benchmarks/startup.py [--repeats 5] [--to FILE]
 

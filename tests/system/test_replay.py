@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from system.small_release import (
 )
 
 from dphist_pipeline.errors import AfterCharge, DphistError
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
+from dphist_pipeline.publishing.published_files import AUDIT, PublishedFilesDamaged, audit_digest
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Store
 
@@ -151,6 +152,37 @@ def test_verify_reads_every_published_file_against_the_ledger(released: Project)
     released.published().rename(released.folder / "moved away")
     whole, missing = store.verify()[1:]
     assert (whole, missing) == (0, [str(released.published().relative_to(released.root / "public"))])
+
+
+@pytest.mark.parametrize(
+    "forged", [{"privacy_unit": "row"}, {"max_rows_per_unit": 1}, {"mechanism": "dpcube"}, {"settings": {"more": 1}}]
+)
+def test_an_audit_that_promises_what_the_charged_spec_does_not_is_refused(
+    released: Project, forged: dict[str, object]
+) -> None:
+    path = released.published() / AUDIT
+    audit = json.loads(path.read_bytes()) | forged
+    path.write_text(json.dumps(audit | {"audit_digest": audit_digest(audit)}))
+    with pytest.raises(PublishedFilesDamaged, match="not what the ledger recorded"):
+        Store.open(released.root).verify()
+    with refused(released, "published_files_damaged", "not what the ledger recorded"):
+        released.release()
+
+
+def test_a_withdrawal_that_the_ledger_does_not_know_is_named(released: Project) -> None:
+    path = released.published() / AUDIT
+    audit = json.loads(path.read_bytes()) | {"withdrawn": {"at": "2026-11-29T00:00:00Z", "reason": "forged"}}
+    path.write_text(json.dumps(audit | {"audit_digest": audit_digest(audit)}))
+    with pytest.raises(PublishedFilesDamaged, match="not withdrawn by the ledger"):
+        Store.open(released.root).verify()
+
+
+def test_a_pipe_in_place_of_an_audit_is_refused_and_nobody_waits_for_it(released: Project) -> None:
+    path = released.published() / AUDIT
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(PublishedFilesDamaged, match=AUDIT):
+        released.release()
 
 
 def test_a_missing_file_is_named(released: Project) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dphist_pipeline.confidential.doors import PrivateCounts
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from recorded_words import RecordedWords
 
 from dphist_pipeline import mechanisms

@@ -65,11 +65,21 @@ def build(public: Path, scratch: Path, anew: bool = False, empty: Callable[[Path
     from dphist_pipeline.answering.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.derived_files import DerivedFiles
 
+    _remove_links(public)
     derived = DerivedFiles(public)
     derived.set_notices(scratch)
     build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch), empty)
     write_latest_cells(public, scratch)
     derived.write_index(scratch, anew)
+
+
+def _remove_links(public: Path) -> None:
+    """Removes links in the place of folders that are made here, else files would be written outside of `public`."""
+    for name in ("latest", "picker"):
+        for folder in public.glob(f"*/{name}"):
+            for path in [folder, *folder.rglob("*")]:
+                if path.is_symlink():
+                    path.unlink()
 
 
 def main() -> None:

@@ -38,6 +38,8 @@ def vouched_audit(
     audit = read_audit(published) if audit is None else audit
     tables = [read_audit(PublishedFolder(published).table(name)) for name in audit.get("tables", {})]
     spec = _kept_spec(store, charge.digest)
+    if "withdrawn" in audit and "withdrawn" not in store.ledger().notes(charge):
+        raise PublishedFilesDamaged(published, "is not withdrawn by the ledger, and its audit says that it is")
     if recorded in (None, audit["values_digest"]) and all(
         _matches_charge(one, charge) and _matches_spec(one, spec) for one in (audit, *tables)
     ):
@@ -78,13 +80,12 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
     ledger = cache(store.ledger)
 
     def read(published: Path) -> dict[str, Any]:
-        audit = read_audit(published)
-        if audit.get("model") == "local":
-            return audit
-        charge = None
+        audit, charge = read_audit(published), None
         if (key := store.key_of(published)) is not None:
             charges = ledger().charges(key.release, key.period)
             charge = next((charge for charge in charges if charge.revision == key.revision), None)
+        if audit.get("model") == "local" and charge is None:
+            return audit
         if charge is None:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
         if charge.lost:

@@ -20,7 +20,12 @@ from dphist_pipeline.base.files import locked_folder, replace_public
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.public_names import place_of
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, refuse_links
+from dphist_pipeline.publishing.published_files import (
+    PublishedFilesDamaged,
+    PublishedFolder,
+    refuse_links,
+    sealed_audit,
+)
 from dphist_pipeline.releasing._approvals import finish_withdrawals, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
 from dphist_pipeline.releasing.publisher import Progress
@@ -193,6 +198,8 @@ class PublicFolder:
                     done.left[place] = (
                         f"its audit, written by an earlier version, does not say what pages need: {error}"
                     )
+                except OSError as error:  # such as a folder in the place of a page
+                    done.left[place] = f"a page cannot be written: {error.strerror}"
                 else:
                     (done.anew if pages else done.same).append(place)
         self.refresh(Key("rendered", "all", 1), progress=progress, anew=True)
@@ -224,7 +231,7 @@ class PublicFolder:
         published, read = self.store.published(key), vouching_reader(self.store)
         # A damaged publication stops its own release alone; `store pages` names what it could not render.
         with suppress(PublishedFilesDamaged, KeyError, UndefinedError):
-            if not published.is_dir() or (folder := following(published.parents[1], read(published))) is None:
+            if not published.is_dir() or (folder := following(published.parents[1], sealed_audit(published))) is None:
                 return
             PublishedFolder(folder).refuse_links(self.store.public)
             for path, page in PublishedPages.read(folder, read(folder)).outdated().items():

@@ -346,12 +346,9 @@ class Store:
                     missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
                     self.vouched_audit(charge, recorded)
-                    withdrawn = "withdrawn" in ledger.notes(charge)
-                    if PublishedFolder(self.published(key)).is_marked_withdrawn() != withdrawn:
-                        untrue = "is withdrawn, and its audit does not say so"
-                        if not withdrawn:
-                            untrue = "is not withdrawn by the ledger, and its audit says that it is"
-                        raise PublishedFilesDamaged(self.published(key), untrue)
+                    is_marked = PublishedFolder(self.published(key)).is_marked_withdrawn()
+                    if "withdrawn" in ledger.notes(charge) and not is_marked:
+                        raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):
             if folder.name.removeprefix("revision=").isdecimal():

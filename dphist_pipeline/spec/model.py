@@ -557,11 +557,12 @@ class DeclaredRelease(EngineField):
         """What to know of rows that lie in files of another period."""
         lost = f"a row in a file of another period than its `{self.period_column}` is counted in no period, for ever"
         if not (self.files_before or self.files_after):
+            is_asked = self.quality is not None and self.quality.misfiled
+            published = "" if is_asked else ", and `quality: {misfiled: true}` publishes about how many"
             return (
                 f"Rows are looked for in the files of their period alone: {lost}. Where files are by another day, as "
                 "that of a discharge or an entry, write `files_after: 1` (the file after those of the period is read, "
-                "too) or `files_before: 1`. `dphist look` tells an operator how many rows there are, and "
-                "`quality: {misfiled: true}` publishes about how many."
+                f"too) or `files_before: 1`. `dphist look` tells an operator how many rows there are{published}."
             )
         waits = "; those after a period must be complete before it is released (`release_delay_days`)"
         return (

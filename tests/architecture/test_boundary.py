@@ -25,7 +25,7 @@ SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStart
 QUERIES = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
 ROW_QUERIES = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
 # A mechanism may name these of the room.
-ALLOWED = {f"{ROOM}.doors": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
+ALLOWED = {f"{ROOM}.measurements": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
 FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))
 # Ways to look into other objects, or to change them, that no mechanism needs.
 TOO_DEEP = {
@@ -196,7 +196,7 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 # 7,900 until categories, edges and lengths of time were compared by the type of their column.
 # 8,800 until columns were declared, a quality table also counted rows in files of another period, and a server refused
 # what no list says. 9,000 until Polars counted, which may spill nothing: rows are taken in slices, passes and blocks.
-MOST_LINES = 9_100
+MOST_LINES = 9_150
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
 WORDS = {"errors.py", "amounts.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
@@ -243,6 +243,6 @@ def test_what_the_proofs_rest_on_beside_the_folders_is_named_with_its_size(capsy
     lines = sum(len((package / name).read_text(encoding="utf-8").splitlines()) for name in named)
     with capsys.disabled():
         print(f"\nthe proofs rest on {lines:,} lines beside them")
-    assert {"random_words.py", "estimates/certified.py", "estimates/budget.py", "files.py"} <= {*named}
+    assert {"base/random_words.py", "estimates/certified.py", "estimates/budget.py", "base/files.py"} <= {*named}
     told = re.search(r"about ([\d,]+) lines", said)
     assert told is not None and abs(int(told[1].replace(",", "")) - lines) <= 100

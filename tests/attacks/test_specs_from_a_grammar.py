@@ -24,7 +24,8 @@ from spec_grammar import attack
 
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential import _table_counts as table_counts
-from dphist_pipeline.confidential import cube, doors, row_tables
+from dphist_pipeline.confidential import cube, row_tables
+from dphist_pipeline.confidential import measurements as doors
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.publishing import release_files

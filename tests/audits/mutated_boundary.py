@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mutations import Mutation, Part
 
-ROOM = (
+BOUNDARY = (
     Part(
         "dphist_pipeline/confidential/measurements.py",
         (

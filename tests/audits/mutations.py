@@ -51,7 +51,7 @@ PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 HERE = ("-m", "not soak and not audit and not outside")  # slow tests, too, which `make test` leaves to `make test-all`
 OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine or with a server of objects, too
 NEEDED_OUTSIDE = re.compile("spark|bucket|object_|dagster")  # in the names of their files
-ROOMS = ("room", "reading", "ledger")
+ROOMS = ("boundary", "reading", "ledger")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dphist_pipeline.confidential.measurements import PrivateCounts
 from recorded_words import RecordedWords
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
 
 FILE = Path(__file__).with_name("door_questions.json")

@@ -104,7 +104,7 @@ def quoted(text: str) -> str:
 
 
 def path_of(code: str) -> Path:
-    return PACKAGE / "languages" / f"{code}.po"
+    return PACKAGE / "base" / "languages" / f"{code}.po"
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Alone: `python tests/audits/mutations.py --only '/(confidential|estimates)/'`; one: `--only 'doors.py: the scale'`.
 
-Mutations of the room: doors, noise, questions, scores, bounding, the journal, and public budgets.
+Mutations of the room: doors, noise, queries, scores, bounding, the journal, and public budgets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BOUNDARY = (
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("question.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("query.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
             Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
             Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
             Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
@@ -32,7 +32,7 @@ BOUNDARY = (
             Mutation("np.argmax(part + more)", "np.argmax(part)", "a choice without noise"),
             Mutation("[part - less for part, less", "[part - 0 * less for part, less", "buckets without noise"),
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
-            Mutation('"partition": question.digest', '"partition": ""', "the journal forgets which groups were asked"),
+            Mutation('"partition": query.digest', '"partition": ""', "the journal forgets which groups were asked"),
             Mutation(
                 "WeightedSums(_unpacked(kept, self",
                 "question or (_unpacked(kept, self",
@@ -96,7 +96,7 @@ BOUNDARY = (
             "unit/test_choice.py",
             "unit/test_buckets.py",
             "unit/test_doors.py",
-            "golden/test_questions_to_doors.py",
+            "golden/test_queries_to_doors.py",
             "attacks/test_mechanisms_that_peek.py",
         ),
         (

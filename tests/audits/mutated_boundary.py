@@ -96,7 +96,7 @@ BOUNDARY = (
             "unit/test_choice.py",
             "unit/test_buckets.py",
             "unit/test_doors.py",
-            "golden/test_queries_to_doors.py",
+            "golden/test_queries_to_measurements.py",
             "attacks/test_mechanisms_that_peek.py",
         ),
         (

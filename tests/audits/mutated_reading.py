@@ -194,7 +194,7 @@ READING = (
     ),
     Part(
         "dphist_pipeline/base/engine_versions.py",
-        (ENGINES, "architecture/test_house.py"),
+        (ENGINES, "architecture/test_architecture.py"),
         (
             Mutation("if minor != SUITE[name])", "if not minor)", "any engine reads"),
             Mutation('HELD = ("duckdb", "polars")', 'HELD = ("duckdb",)', "any Polars decides which rows are kept"),

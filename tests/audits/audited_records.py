@@ -178,7 +178,9 @@ class Bureau:
         else:
             # The grid of a family is never counted: its marginals, all of the same rows, tell how far it moved.
             changes = [
-                there.computed - here.computed for here, there in zip(*asked, strict=True) if here.door not in ROW_DOORS
+                there.computed - here.computed
+                for here, there in zip(*asked, strict=True)
+                if here.measurement not in ROW_DOORS
             ]
             if len({int(change.sum()) for change in changes}) > 1:
                 found.append("tables count different rows")

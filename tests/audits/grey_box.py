@@ -32,7 +32,7 @@ from dphist_pipeline.mechanisms import Mechanism
 
 Counts = NDArray[np.int64]
 INFINITE = Fraction(10**30)
-ROW_DOORS = {question.door for question in ROW_QUERIES}
+ROW_DOORS = {question.measurement for question in ROW_QUERIES}
 
 
 @dataclass
@@ -150,13 +150,13 @@ class Log:
     def answer(self, step: str, question: Mapping[str, str], draw: Callable[[], Counts]) -> Counts:
         """The frozen answer, else what is drawn."""
         asked = Asked(step, dict(question), weight=self.weight)
-        if asked.door == "weights":  # free: they must not depend on counts
+        if asked.measurement == "weights":  # free: they must not depend on counts
             if not self.silent and not np.array_equal(self.answers.setdefault(step, draw()), draw()):
                 self.stray.append("weights that differ")
             return self.answers[step].copy()
-        if asked.door == "choose":
+        if asked.measurement == "choose":
             asked.groups, asked.constant = self.choice
-        elif asked.door == "choose_buckets":
+        elif asked.measurement == "choose_buckets":
             asked.constant = 1
         self.asked.append(asked)
         if not self.silent:
@@ -193,7 +193,7 @@ class Log:
 
     def _before(self, add_noise: Callable[[Any, Fraction], Counts]) -> Callable[[Any, Fraction], Counts]:
         def noted(exact: Any, scale: Fraction) -> Counts:
-            if self._drawing is not None and self._drawing.door == "choose_buckets":
+            if self._drawing is not None and self._drawing.measurement == "choose_buckets":
                 self._drawing.costs = [part.copy() for part in exact]
             elif self._drawing is not None and isinstance(exact, list):
                 self._drawing.scores = [part.copy() for part in exact]
@@ -297,14 +297,16 @@ def losses(
         # What is seen of rows moves though no count does: these doors have a sensitivity of their own.
         loss, allowed = (
             here.loss(there),
-            here.epsilon * (1 if here.door in ROW_DOORS else Fraction(distance, sensitivity)),
+            here.epsilon * (1 if here.measurement in ROW_DOORS else Fraction(distance, sensitivity)),
         )
         total, whole = total + loss, whole + allowed
         if allowed:
-            tightness[here.door] = max(tightness.get(here.door, 0.0), float(loss / allowed))
+            tightness[here.measurement] = max(tightness.get(here.measurement, 0.0), float(loss / allowed))
         if loss > allowed:
-            found.append(f"{here.door} '{here.step}' took epsilon {float(here.epsilon):.3g} and lost {float(loss):.3g}")
-        found += [f"{here.door} '{here.step}' {problem}" for problem in _beyond(here, there, moved, distance)]
+            found.append(
+                f"{here.measurement} '{here.step}' took epsilon {float(here.epsilon):.3g} and lost {float(loss):.3g}"
+            )
+        found += [f"{here.measurement} '{here.step}' {problem}" for problem in _beyond(here, there, moved, distance)]
     if total > min(epsilon, whole):
         found.append(f"all doors together lost {float(total):.3g} of {float(epsilon):.3g}")
     return Verdict(found, tightness)
@@ -324,7 +326,7 @@ def _beyond(here: Asked, there: Asked, moved: Counts, distance: int) -> list[str
     contrasts = math.prod(1 + (size - 1).bit_length() for size in moved.shape)
     constants = {"noisy_cells": 1, "noisy_sums": 1, "noisy_contrasts": contrasts}
     constants["noisy_weighted_sums"] = here.weight
-    shift, allowed = _l1(here.computed, there.computed), constants.get(here.door, 0) * distance
-    if here.door in constants and shift > allowed:
+    shift, allowed = _l1(here.computed, there.computed), constants.get(here.measurement, 0) * distance
+    if here.measurement in constants and shift > allowed:
         return [f"moved by {shift}, and may by {allowed}"]
     return []

@@ -70,7 +70,7 @@ def bounded(audited: Audited, pair: Pair, trials: int) -> Bound:
 
 def doors_opened(mechanism: Mechanism, pair: Pair, epsilon: Fraction) -> int:
     """How many kinds of doors a run asks: with few cells, some mechanisms have nothing to choose."""
-    return len({asked.door for asked in audited_on(mechanism, pair, epsilon).run(pair.here, Log()).log.asked})
+    return len({asked.measurement for asked in audited_on(mechanism, pair, epsilon).run(pair.here, Log()).log.asked})
 
 
 def worst_pair(mechanism: Mechanism, epsilon: Fraction, pilot: int = PILOT) -> Pair:

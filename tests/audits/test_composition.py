@@ -47,9 +47,9 @@ def distribution(accountant: Any, asked: Asked) -> Any:
 
         loss = float(2 * asked.constant * SENSITIVITY / scale)
         return accountant.from_privacy_parameters(DifferentialPrivacyParameters(loss, 0.0))
-    if asked.door == "noisy_weighted_sums":
+    if asked.measurement == "noisy_weighted_sums":
         return accountant.from_discrete_laplace_mechanism(float(1 / scale), SENSITIVITY * asked.weight)
-    levels = 1 + (CELLS - 1).bit_length() if asked.door == "noisy_contrasts" else 1
+    levels = 1 + (CELLS - 1).bit_length() if asked.measurement == "noisy_contrasts" else 1
     return accountant.from_discrete_laplace_mechanism(float(1 / scale), SENSITIVITY * levels)
 
 

@@ -394,6 +394,6 @@ def test_a_seed_would_be_noticed(source: str) -> None:
 
 
 def test_no_environment_variable_is_read_by_the_sampler() -> None:
-    for module in ("confidential/noise", "estimates/certified", "random_words"):
+    for module in ("confidential/noise", "estimates/certified", "base/random_words"):
         source = (Path(str(dphist_pipeline.__file__)).parent / f"{module}.py").read_text()
         assert "environ" not in source and "getenv" not in source

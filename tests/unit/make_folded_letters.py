@@ -10,7 +10,7 @@ import unicodedata
 from pathlib import Path
 
 VERSION = "14.0.0"
-FILE = Path(__file__).parents[2] / "dphist_pipeline" / "folded_letters.txt"
+FILE = Path(__file__).parents[2] / "dphist_pipeline" / "base" / "folded_letters.txt"
 ALIKE = dict.fromkeys("\u0130\u0131", "i")  # with I and i they are one letter
 HEADER = f"""\
 # How the step `fold` of `unit_normalise` rewrites letters beyond ASCII: full case folding of Unicode {VERSION}, but

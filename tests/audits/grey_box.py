@@ -59,7 +59,7 @@ class Asked:
     weight: int = 0
 
     @property
-    def door(self) -> str:
+    def measurement(self) -> str:
         return self.question["door"]
 
     @property

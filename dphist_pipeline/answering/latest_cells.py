@@ -137,6 +137,6 @@ def _empty(file: Path, scratch: Path) -> None:
 
 
 def _empty_sheet(target: Path, scratch: Path) -> None:
-    """Empties a workbook that no longer is what the other files are, so that copies elsewhere lose it, too."""
+    """Empties a workbook that no longer matches the other files, so that copies elsewhere lose its rows, too."""
     if (target / XLSX).is_file() and (target / XLSX).stat().st_size:
         replace_public(target / XLSX, "", scratch)

@@ -2,7 +2,7 @@
 
 DuckDB decides what a record says and Polars which rows are kept, so the promise rests on both: with another minor
 version of DuckDB nothing is read until an operator allows it, and with another one of Polars nothing at all. PyArrow
-writes; of it `dphist doctor` tells.
+writes; `dphist doctor` reports its version.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from importlib import metadata
 
-# A house test compares them with pyproject.toml and constraints.txt.
+# A test of the architecture compares them with pyproject.toml and constraints.txt.
 HELD = ("duckdb", "polars")  # what decides what a record says, and which rows are kept
 SUITE = {"duckdb": "2.0", "polars": "2.1", "pyarrow": "26.0"}
 

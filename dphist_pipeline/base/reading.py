@@ -41,7 +41,7 @@ def _way(
     later: bool = False,
     written: Callable[[Any], str] | None = None,
 ) -> dict[str, Any]:
-    """How people meet a field of a reading.
+    """How specs, options and operators' texts show a field of a reading.
 
     Args:
         words: what an operator reads before she signs; empty where there is nothing to say.

@@ -1,8 +1,8 @@
 """The measurements: the only methods that show anything of the exact counts, each for a share of the budget.
 
 A noisy measurement asks one query of a closed set. What the query computes from exact counts, how far
-that moves between neighbours, and why its noise covers it, is proved in `queries` and `scores`. Measurements charge the
-budget, add the noise, and make the answer durable in the journal before a mechanism sees it. Everything that a
+that moves between neighbours, and why its noise covers it, is proved in `_queries` and `scores`. Measurements charge
+the budget, add the noise, and make the answer durable in the journal before a mechanism sees it. Everything that a
 mechanism passes is checked, and copied into plain values, before the budget is spent and exact counts are loaded.
 """
 

@@ -1,6 +1,6 @@
 """What reading and counting need to know: a frozen plan, made of a spec and of what operators allowed.
 
-The room takes no `ReleaseSpec`: whoever reads this folder sees here all that a spec can say to it.
+This package takes no `ReleaseSpec`: whoever reads it sees here all that a spec can say to it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dphist_pipeline.ledger import errors
 
-BUILT = 2026  # a house test compares it with the changelog
+BUILT = 2026  # a test of the architecture compares it with the changelog
 IDLE = timedelta(days=92)  # that a store may be charged later than its schedule has it, with no newer file here
 LONGEST_PERIOD = 366  # days; taken for releases without periods, which may be made once a year
 _WRITTEN = "%Y-%m-%dT%H:%M:%SZ"

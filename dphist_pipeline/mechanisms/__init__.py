@@ -95,7 +95,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
-        """Asks the measurements, spending exactly `budget`; a function of their answers alone.
+        """Takes noisy measurements, spending exactly `budget`; a function of their answers alone.
 
         Args:
             counts: exact counts behind measurements, with their domain and sensitivity.

@@ -83,7 +83,7 @@ class PublishedPages:
 
 
 def unlike_their_digests(folder: Path, audit: Mapping[str, Any]) -> set[str]:
-    """The paths of pages that are not those which a version before form 2 of stores sealed, but for their notices."""
+    """The paths of pages that, notices aside, differ from their digests in an audit of form 1."""
     places = {"": audit} | {
         f"{TABLES_OF_FAMILY}/{name}/": read_audit(PublishedFolder(folder).table(name))
         for name in audit.get("tables", {})

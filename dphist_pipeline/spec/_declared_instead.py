@@ -37,7 +37,7 @@ class Instead:
 
 
 class _Unknown(Exception):
-    """The query is none that `derive` and `keep` say."""
+    """No known `derive` and `keep` say the same as the query."""
 
 
 def declared_instead(sql: str, unit: Collection[str]) -> Instead | None:

@@ -1,4 +1,4 @@
-"""What may run on exact counts, by name; and that files of mechanisms use nothing else of the room.
+"""What may run on exact counts, by name; and that files of mechanisms use nothing else of `confidential`.
 
 Whoever adds a class to a closed set changes a list here, too, and a reviewer asks for its proof.
 """
@@ -24,7 +24,7 @@ ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
 QUERIES = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
 ROW_QUERIES = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
-# A mechanism may name these of the room.
+# A mechanism may name these of `confidential`.
 ALLOWED = {f"{ROOM}.measurements": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
 FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))
 # Ways to look into other objects, or to change them, that no mechanism needs.
@@ -67,7 +67,7 @@ def test_every_class_is_frozen_and_gives_its_sensitivity_with_a_reason(kind: typ
 
 
 def used_of_the_room(tree: ast.AST) -> list[str]:
-    """What a file imports of the room beyond what it may; the room itself and its modules, too."""
+    """What a file imports of `confidential` beyond what it may; the package itself and its modules, too."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -13,7 +13,7 @@ from recorded_draws import law_and_bound
 pytest_plugins = ["pytester"]
 
 TESTS = Path(__file__).resolve().parents[1]
-# A module of the room that draws on its own, and a test by examples, a fixture and a plain test that write their draws.
+# A module of `confidential` that draws on its own; a test by examples, a fixture, a plain test that write their draws.
 INNER = """
 import os, types
 import pytest

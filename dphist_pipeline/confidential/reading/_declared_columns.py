@@ -1,7 +1,7 @@
 """SQL of the columns that a spec derives and of the rows that it keeps; nothing here raises on any value.
 
 Dates and times are local wall clock, by `wall_clock` alone, so that DuckDB's zone data decide as for periods. A date
-that is infinite, or too far away for DuckDB, is none. Functions that raise somewhere (`hour` of a time with a zone,
+that is infinite, or too far away for DuckDB, is null. Functions that raise somewhere (`hour` of a time with a zone,
 `datesub`, casts without TRY_) are not used; nor is TRY, around which DuckDB moves what expressions share.
 """
 

@@ -1,4 +1,4 @@
-"""Pictures of a published release from its public files, as SVG, PNG or a page with the numbers."""
+"""Pictures of a published release from its public files, as SVG or a page with the numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dphist_pipeline.answering.published import publication_withdrawn
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.base.shown_below import limit_of
-from dphist_pipeline.errors import Refused, how_to_install
+from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
@@ -25,8 +25,7 @@ from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
-ENDINGS = (".svg", ".png", ".html")
-SHARPNESS = 2.0
+ENDINGS = (".svg", ".html")
 
 
 def picture_refused(file: Path, problem: str) -> Refused:
@@ -58,7 +57,7 @@ def write_picture(
     decimals: int | None = None,
     over_periods: bool = False,
 ) -> Path:
-    """Draws a publication, or a box of it, as SVG, PNG or a page with the numbers below the picture.
+    """Draws a publication, or a box of it, as SVG or a page with the numbers below the picture.
 
     `where`: the condition that gave the box, as its author wrote it. Without decimals, as many as the noise justifies.
     `over_periods`: draw the sum in each period of the release in place of the cells of one.
@@ -93,15 +92,8 @@ def _over_periods(
 
 def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: int | None) -> None:
     picture = replace(picture, sums=replace(picture.sums, asked_decimals=decimals))
-    if file.suffix.lower() == ".png":
-        try:
-            import vl_convert
-        except ImportError:
-            raise picture_refused(file, f"needs vl-convert; or name a file .svg. {how_to_install('study')}") from None
-        content = vl_convert.svg_to_png(picture.svg(title), scale=SHARPNESS)
-    else:
-        is_svg = file.suffix.lower() == ".svg"
-        content = (picture.svg(title) if is_svg else picture_page(picture, title)).encode()
+    is_svg = file.suffix.lower() == ".svg"
+    content = (picture.svg(title) if is_svg else picture_page(picture, title)).encode()
     try:
         with file.open("wb" if overwrite else "xb") as opened:
             opened.write(content)
@@ -115,7 +107,7 @@ def _write(picture: Picture, title: str, file: Path, overwrite: bool, decimals: 
 def check_output(file: Path, overwrite: bool) -> None:
     """Refuses an unknown format, and a file that is there already unless it may be replaced, before any work."""
     if file.suffix.lower() not in ENDINGS:
-        raise picture_refused(file, "must end in .svg, .png or .html")
+        raise picture_refused(file, "must end in .svg or .html")
     if file.exists() and not overwrite:
         raise picture_refused(file, "is there already; name another file, or say --overwrite")
 

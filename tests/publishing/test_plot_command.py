@@ -38,12 +38,6 @@ def test_it_draws_svg_by_default_and_says_where(released: Office) -> None:
     assert told.tag.endswith("desc") and "The largest is" in str(told.text) and "95 %" in str(told.text)
 
 
-def test_it_draws_png(released: Office) -> None:
-    drawn(released, "--output", "out.png")
-    content = (released.folder / "out.png").read_bytes()
-    assert content.startswith(b"\x89PNG") and len(content) > 5_000
-
-
 def test_it_makes_a_page_with_the_numbers(released: Office) -> None:
     drawn(released, "--output", "out.html")
     page = (released.folder / "out.html").read_text(encoding="utf-8")
@@ -72,7 +66,7 @@ def test_it_replaces_no_file_unasked(released: Office) -> None:
 @pytest.mark.parametrize(
     "words, says",
     [
-        (["--output", "out.gif"], "must end in .svg, .png or .html"),
+        (["--output", "out.gif"], "must end in .svg or .html"),
         (["--output", "nowhere/out.svg"], "cannot be written"),
         (["--where", "age >= 3"], "3 cuts"),
         (["--period", "2020-01-01"], "is published in this store"),

@@ -28,7 +28,7 @@ def plot(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Ends in .svg, .png or .html (with the numbers as a table)."),
+        typer.Option(metavar="FILE", help="Ends in .svg or .html (with the numbers as a table)."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it is there.")] = False,
     decimals: DecimalsOption = None,

@@ -38,7 +38,8 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
         noisy: whether the counts are estimates that were published, not exact ones.
     """
     size = NOISY_SIZE if noisy else EXACT_SIZE
-    _refuse_without_altair()
+    if find_spec("altair") is None:
+        raise _plots_refused()
     charts = {
         "errors_by_epsilon": _lines(scores, OVER_CELLS, title, "all cells", along="epsilon"),
         "divergence_by_epsilon": _lines(scores, DIVERGENCE, title, "all cells", along="epsilon"),
@@ -52,16 +53,19 @@ def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False)
     for name, chart in charts.items():
         for ending in ("svg", "png") if chart is not None else ():
             path = folder / f"{name}.{ending}"
-            chart.save(str(path), scale_factor=2 if ending == "png" else 1)
+            try:
+                chart.save(str(path), scale_factor=2 if ending == "png" else 1)
+            except ImportError:  # of what turns a chart into a file
+                raise _plots_refused() from None
             files.append(path)
     return files
 
 
-def _refuse_without_altair() -> None:
-    if find_spec("altair") is None or find_spec("vl_convert") is None:
-        raise Refused(
-            f"--plots needs Altair and vl-convert. To install them: {how_to_install('study')}", code="plots_refused"
-        )
+def _plots_refused() -> Refused:
+    """The pictures of a comparison without what draws them."""
+    return Refused(
+        f"--plots needs Altair and vl-convert. To install them: {how_to_install('study')}", code="plots_refused"
+    )
 
 
 def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:

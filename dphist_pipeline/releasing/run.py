@@ -1,4 +1,4 @@
-"""A run: one call for one release and one period, told in order: begin, count, charge, measure, publish.
+"""A run: one call for one release and one period, in order: begin, draw (count, charge, measure), publish.
 
 A run may be killed anywhere and called again, or called by twenty processes at once: the ledger charges a release and
 period once, the journal keeps the first answer of every measurement, and all files appear by one rename. What one step
@@ -385,6 +385,8 @@ class Run:
             load()  # counting leaves them in the folder; where counts may not be loaded, these may not
             return row_tables.load(scratch)
 
+        # A first reader may skip to here: `private_counts` puts the counts of each grid behind measurements, `estimate`
+        # makes the budget of the mechanism's epsilon, calls `Mechanism.release`, and refuses if it spent less or more.
         journal = Journal(store.journal(self.key), scratch, charge.hash, vouch, elsewhere)
         self.progress(f"releasing by {self.spec.mechanism}")
         counts = self.mechanism_run.private_counts(load, journal)
@@ -392,7 +394,7 @@ class Run:
             estimate = self.mechanism_run.estimate(counts)
             rest = self.request.epsilon - self.mechanism_run.epsilon
             quality = buy_quality(self.spec, rest, cache(observed_rows), journal)
-        except (FileNotFoundError, AnswerDrawnElsewhere):
+        except (FileNotFoundError, AnswerDrawnElsewhere):  # a rejection deletes the journal's folder
             self.refuse_overtaken(Race.REJECTED_IN_A_MEASUREMENT)
             raise
         estimate = with_quality(estimate, quality)

@@ -29,7 +29,7 @@ MOST_BOUND = 1e-7
 PACKAGE = "dphist_pipeline"
 # These ask the operating system for what decides a draw.
 DRAWERS = {
-    f"{PACKAGE}.random_words": "noise",
+    f"{PACKAGE}.base.random_words": "noise",
     f"{PACKAGE}.confidential.cube": "a bounding key",
     f"{PACKAGE}.confidential.engines.spark": "a bounding key",
     f"{PACKAGE}.applications.synthetic_records": "a seed of synthetic records",

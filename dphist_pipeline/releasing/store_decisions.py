@@ -380,7 +380,7 @@ def asked_by_options(
 
 
 def _query(file: Path) -> dict[str, Any]:
-    from dphist_pipeline.spec._signed_queries import read_query_file
+    from dphist_pipeline.spec.signed_queries import read_query_file
 
     try:
         query = read_query_file(file, str(file))

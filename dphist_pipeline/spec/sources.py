@@ -39,10 +39,10 @@ from dphist_pipeline.base.reading import ENCODINGS, OPTIONS, QUOTE_ALL, QUOTES, 
 from dphist_pipeline.base.unit_forms import NormalForm as NormalForm
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._declared_instead import Instead, declared_instead
-from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
 from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
 from dphist_pipeline.spec.periods import Period, PeriodRule
+from dphist_pipeline.spec.signed_queries import SignedQuery, read_query_file
 
 LARGEST_FILE = 1 << 26
 

@@ -69,4 +69,4 @@ def test_the_column_of_persons_is_markup_of_the_terminal(office: Office):
     )
     office.released()
     told = office.run("quality", "wards")
-    assert told.code == 0 and "At most 2 rows of each [/x] are counted." in told.out, told.err
+    assert told.code == 0 and "Rows beyond 2 of each [/x] are not counted" in told.out, told.err

@@ -10,9 +10,9 @@ from attacked import spec
 
 from dphist_pipeline.spec._query_parsing import opened_parser
 from dphist_pipeline.spec._query_reach import ALLOWED, TABLE_FUNCTIONS
-from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.model import UNSEEN_CUT
+from dphist_pipeline.spec.signed_queries import SignedQuery, read_query_file
 
 CANARY = "c4n4ry"
 

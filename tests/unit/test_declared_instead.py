@@ -11,7 +11,7 @@ import yaml
 from source_scenario import counted, spec, written
 
 from dphist_pipeline.spec._declared_instead import declared_instead
-from dphist_pipeline.spec._signed_queries import query_of
+from dphist_pipeline.spec.signed_queries import query_of
 
 BOTH = """
 SELECT person, TRY_CAST(age AS DOUBLE) AS age, left(TRY_CAST(icd AS VARCHAR), 2) AS icd2,

@@ -10,7 +10,7 @@ import pytest
 
 from dphist_pipeline.spec._query_parsing import LARGEST_FILE, text_of
 from dphist_pipeline.spec._query_reach import NotAccepted
-from dphist_pipeline.spec._signed_queries import SignedQuery, read_query_file
+from dphist_pipeline.spec.signed_queries import SignedQuery, read_query_file
 
 WARD = "TRY_CAST(ward AS VARCHAR)"
 

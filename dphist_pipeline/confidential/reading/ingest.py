@@ -23,13 +23,6 @@ from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
 from dphist_pipeline.confidential.reading import _rows_alone as rows_alone
-from dphist_pipeline.confidential.reading._declared_columns import (
-    CATEGORIES,
-    check_kept,
-    kept_rows,
-    numbers_of,
-    with_derived_columns,
-)
 from dphist_pipeline.confidential.reading._derived import select_rows, with_plain_numbers
 from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import (
@@ -42,6 +35,13 @@ from dphist_pipeline.confidential.reading._positions import (
 )
 from dphist_pipeline.confidential.reading._source_files import find_files, open_files
 from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
+from dphist_pipeline.confidential.reading.declared_columns import (
+    CATEGORIES,
+    check_kept,
+    kept_rows,
+    numbers_of,
+    with_derived_columns,
+)
 from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     TIMES,

@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from object_server import KEYS, ObjectServer
-from office import DERIVED, RECORDS, Office
+from office import RECORDS, Office
 from system.copied import (
     ADDRESS,
     BUCKET,
@@ -48,7 +48,7 @@ def publish(office: Office, *more: str) -> list[str]:
 
 
 def test_a_bucket_has_the_files_of_the_public_folder_and_nothing_is_read_there(copied: Office, bucket: ObjectServer):
-    assert set(objects(bucket)) == {*DERIVED[:2], "index.html"}
+    assert set(objects(bucket)) == {"catalog.duckdb", "index.html"}
     released = copied.released()
     assert f"copying to {ADDRESS}" in released.err and objects(bucket) == public_files(copied)
     copied.released("--revise", "--reason", "the source was corrected")

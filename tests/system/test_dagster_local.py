@@ -112,7 +112,12 @@ def test_a_collection_stands_beside_releases_of_the_same_project(collecting: Col
         collecting.defined(collection="years"), central, collecting.defined(collection="beds")
     )
     dg.Definitions.validate_loadable(merged)
-    assert {spec.group_name for spec in merged.resolve_all_asset_specs()} == {"ages", "years", "beds"}
+    assert {spec.group_name for spec in merged.resolve_all_asset_specs()} == {
+        "ages",
+        "years",
+        "beds",
+        "default",
+    }  # that of the source
 
 
 def test_a_consumer_may_be_called_like_a_step(collecting: Collecting) -> None:
@@ -195,7 +200,6 @@ def test_questions_and_tallies_lie_where_no_release_can_and_are_taken_for_none(c
         *CONSUMERS,
         "catalog.duckdb",
         FOLDER,
-        "index.html",
     ]
     assert collecting.office.run("ledger", "verify", "--store", store).code == 0
     missing = collecting.office.run("answer", FOLDER, "--store", store)

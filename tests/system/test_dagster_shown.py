@@ -251,7 +251,7 @@ def test_sanitized_shows_its_doors_and_what_paid_for_them_and_no_answer(
     definitions = defined(office.opened())
     for answers in ("drawn, and kept for good", "published before"):
         found = shown(ran(definitions, instance, None), "sanitized")
-        assert [row.data for row in found.pop("doors").records] == [
+        assert [row.data for row in found.pop("measurements").records] == [
             {"step": "counts", "epsilon": "1/2", "noise_scale": "4"}
         ]
         (charge,) = (entry for entry in office.entries() if entry[1] == "charged")

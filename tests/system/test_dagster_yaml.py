@@ -168,7 +168,7 @@ def test_a_dozen_lines_make_a_release_for_each_of_fifty_regions(write: Write) ->
     write(MODULE, "regions", "regions.py")
     definitions = dg.load_from_defs_folder(path_within_project=write(REGIONS, "regions").parents[2])
     specs = {spec.key: spec for spec in definitions.resolve_all_asset_specs()}
-    assert len(specs) == 200 and len(list(definitions.jobs or [])) == 50
+    assert len(specs) == 250 and len(list(definitions.jobs or [])) == 50
     published = specs[dg.AssetKey(["wards_r7", "published"])]
     assert (published.group_name, published.tags["region"]) == ("regions", "r7")
     assert "Wards of Region 7" in str(published.description) and "epsilon 1/3" in str(published.description)

@@ -26,7 +26,9 @@ from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 IN_PERIOD = 20_459 * 86_400_000_000
-YEARS = ("calendar", "outcome")  # without the guard, DuckDB fails on a year before the calendar, of one row, too
+# A query is no matter of single rows: an operator signs it, and its failure goes on.
+WITHOUT_QUERY = tuple(uses for uses in PAIRS if "outcome" not in uses)
+YEARS = ("calendar",)  # without the guard, DuckDB fails on a year before the calendar, of one row, too
 
 
 def times(moments: list[int]) -> pa.Array:
@@ -98,7 +100,7 @@ def check_same(kind: str, uses: tuple[str, ...], layout: Layout, **changes: Any)
 def test_forced_on_this_way_stages_the_same_rows(kind: str) -> None:
     first = list(KINDS).index(kind)
     row = {"privacy_unit": "row", "max_rows_per_unit": 1}
-    tried = [check_same(kind, uses, Layout()) for uses in PAIRS[first % 5 :: 5]]
+    tried = [check_same(kind, uses, Layout()) for uses in WITHOUT_QUERY[first % 5 :: 5]]
     tried.append(check_same(kind, ("numeric", "category"), Layout(), **row))
     tried += [check_same(kind, (use,), Layout(), **row) for use in ("calendar", "category")]
     assert any(tried) or kind in ("nothing", "uuid")  # no declared category is a UUID
@@ -109,7 +111,7 @@ def test_forced_on_this_way_stages_the_same_rows(kind: str) -> None:
 @pytest.mark.parametrize("path", ["parquet", "frame", "duckdb", "csv"])
 def test_forced_on_this_way_stages_the_same_rows_of_any_source(kind: str, path: str) -> None:
     if (path == "csv") <= (kind == "text") and not (path == "duckdb" and kind in ("bytes", "nothing")):
-        for uses in PAIRS:
+        for uses in WITHOUT_QUERY:
             check_same(kind, uses, Layout(path))
 
 

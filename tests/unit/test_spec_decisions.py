@@ -256,7 +256,7 @@ def test_a_later_signature_takes_the_place_of_an_earlier_one(office: Office) -> 
     assert "signed for it: `epsilon` was 1/4 and is 1/8." in held
     office.write_attributes_alone(**{**LOANS, "epsilon": "1/8", "axes": [{**KIND, "tidy": ["trim"]}], "csv_quote": "'"})
     held = office.release("--period", "2026-03-02").err
-    places = [held.index(name) for name in ("`epsilon` was", "`axes[0].tidy` was", "`csv_quote` was")]
+    places = [held.index(name) for name in ("`epsilon` was", "`csv_quote` was", "`axes[0].tidy` was")]
     assert places == sorted(places)
     assert "dphist check --explain SPEC" in " ".join(held.split()) and "dphist ledger allow --for SPEC" in " ".join(
         held.split()

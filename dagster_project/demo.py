@@ -210,7 +210,7 @@ def show(store: Store) -> None:
     console.print(f"\nPublished tables   {store.public.relative_to(PROJECT)}/<release>/period=…/revision=…/")
     console.print(f"Catalogue for SQL  {catalogue.relative_to(PROJECT)}")
     console.print("\nAsk it:   .venv/bin/dphist answer weekly_admissions --store demo/store")
-    console.print("Check it: DPHIST_WITNESS=demo/witness.sqlite .venv/bin/dphist doctor --store demo/store")
+    console.print("Check it: DPHIST_WITNESS=$PWD/demo/witness.sqlite .venv/bin/dphist ledger verify --store demo/store")
     console.print("See it:   make ui     (Dagster's page, with the runs of this demo)")
     console.print(
         f"Read it:  {(store.public / 'index.html').relative_to(PROJECT)}     (in a browser: all that is published)"

@@ -181,3 +181,15 @@ def test_early_processes_end_when_their_starter_does() -> None:
     for module in NEEDED_BY_RELEASE:
         process = early_processes.start(module)
         assert process.communicate("", timeout=120) == ("", None) and process.returncode == 0
+
+
+def test_links_in_the_place_of_what_is_built_lead_no_file_outside(project: Project) -> None:
+    project.release()
+    outside, release = project.root.parent / "outside", project.published().parents[1]
+    outside.mkdir()
+    for name in ("latest", "picker"):
+        shutil.rmtree(release / name)
+        (release / name).symlink_to(outside)
+    building.build(project.root / "public", project.root.parent)
+    assert not any(outside.iterdir())
+    assert (release / "latest" / "cells.csv").is_file() and not (release / "latest").is_symlink()

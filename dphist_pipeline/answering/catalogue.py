@@ -35,7 +35,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -55,7 +54,7 @@ from dphist_pipeline.answering.catalogue_tables import (
     remove_release,
     version,
 )
-from dphist_pipeline.base.files import read_regular
+from dphist_pipeline.base.files import keeps_compiled, read_regular
 from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
@@ -172,8 +171,7 @@ def kept_empty(scratch: Path) -> Path:
     For the process that has read no record alone: its file goes into every store.
     """
     kept = Path(cache_from_source(__file__)).with_name(f"{version()}.{NAME}")
-    # Whoever may write there could change the program.
-    if not kept.exists() and not sys.dont_write_bytecode and os.access(kept.parent, os.W_OK):
+    if not kept.exists() and keeps_compiled(kept.parent):
         made, sealed = scratch / f"empty.{NAME}", int(time.time())
         with _created(made, [], sealed):
             pass

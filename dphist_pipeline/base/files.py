@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -68,6 +69,14 @@ def read_own(path: Path, most: int) -> bytes:
             if status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 return file.read(most) or b""
     return b""
+
+
+def keeps_compiled(folder: Path) -> bool:
+    """Whether a folder of Python's compiled files takes files of ours, too.
+
+    Whoever may write there could change the program.
+    """
+    return not sys.dont_write_bytecode and os.access(folder, os.W_OK)
 
 
 def open_regular(path: Path) -> BinaryIO:

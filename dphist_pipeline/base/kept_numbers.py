@@ -1,14 +1,12 @@
 """Keeps plans that take long to compute, and follow from the program and declarations alone, for every process.
 
-They lie among Python's compiled files, where these can be written: whoever may write there could change the program.
+They lie among Python's compiled files, where these can be written.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dphist_pipeline.base.files import keeps_compiled
 
 Numbers = NDArray[np.int64]
 MOST = 32  # plans of one module, of at most a megabyte each; the oldest goes
@@ -36,7 +36,7 @@ def kept_numbers(source: str, declared: object, compute: Callable[[], Numbers]) 
         kept: Numbers = np.load(file, allow_pickle=False).astype(np.int64)
         return kept
     numbers = compute()
-    if sys.dont_write_bytecode or not os.access(folder, os.W_OK):
+    if not keeps_compiled(folder):
         return numbers
     with suppress(OSError), tempfile.TemporaryDirectory(dir=folder) as beside:
         draft = Path(beside, file.name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
-from dphist_pipeline.base import compiled_templates as cache
 from dphist_pipeline.base.compiled_templates import compiled_templates
 
 
@@ -19,7 +19,7 @@ def test_compiled_templates_lie_beside_compiled_modules_of_this_python(tmp_path:
 
 def test_a_folder_that_cannot_be_written_to_keeps_nothing(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(cache.os, "access", lambda folder, how: False)
+    monkeypatch.setattr(os, "access", lambda folder, how: False)
     assert compiled_templates(tmp_path) is None
 
 

@@ -1,7 +1,7 @@
 -- Rates as they would be if each group had a standard population (directly standardised, as by age), with 95 % intervals: one row
 -- for each combination of some axes, in declared order, for each period (its latest revision).
 -- Each is the weighted sum of the rates along the axis `over`: the column `standard` of the population, divided by its sum, is the
--- weight. Rows of `other` are left out.
+-- weight. Rows of `other` are left out. A row has no rate where the population of one of its groups is 0 or missing; `note` says it.
 -- `capped` tells how many rows the bound cut, from the quality table. Where they are told from noise, and `axes` is empty,
 -- the table has the axis of `over`, and the box has no other, it tells by how much they move the answer, with an interval of
 -- about 95 %. Without a quality table the bias is not known, as it says.
@@ -13,6 +13,8 @@
 {% set axes = 'list_append(coalesce(TRY_CAST(axes AS VARCHAR[]), []), CAST(over AS VARCHAR))' -%}
 {% set over = 'over' -%}
 {% set is_cut_told = true -%}
+{% set cut_note = 'WHEN barred.reason IS NOT NULL THEN barred.reason ' -%}
+{% set last_note = 'ELSE barred.added_up' -%}
 {% set measured -%}
     WHEN barred.cut / barred.most IS NOT NULL THEN {{ moved(
         'rate',
@@ -43,15 +45,15 @@ WITH dph_arguments AS (SELECT box AS box, period AS period, revision AS revision
 keyed_groups AS (
     SELECT
         m.*, m.parts[:n.groups] AS of_group, m.parts[n.groups + 1:] AS of_stratum
-    FROM matched AS m, (SELECT count(*) AS groups FROM key_columns AS c WHERE NOT c.is_over) AS n
+    FROM matched AS m, (SELECT count(DISTINCT c.name) AS groups FROM key_names AS c WHERE NOT c.is_over) AS n
 ),
 weighted AS (
     SELECT
         k.period, k._first, k.of_group, a._answer.estimate AS estimate, a._answer.cells AS cells, a._unbiased AS unbiased,
         a._variance AS variance, a._is_linear AS is_nested, a._law.noise_scale, a._law.noise_variance,
-        k.population, a._cut AS cut,
+        k.population, a._cut AS cut, k.reason, k.added_up,
         CASE
-            WHEN k.population > 0 AND isfinite(k.population) AND isfinite(k.standard)
+            WHEN k.reason IS NULL AND isfinite(k.standard)
                 THEN per * k.standard / nullif(sum(k.standard) OVER (PARTITION BY k.period, k.of_group), 0) / k.population
         END AS weight
     FROM keyed_groups AS k
@@ -64,10 +66,11 @@ summed AS (
         w.period, min(w._first) AS _first, CAST(sum(w.cells) AS BIGINT) AS cells, sum(w.population) AS population,
         bool_or(w.is_nested) AS is_nested, any_value(w.noise_scale) AS noise_scale,
         any_value(w.noise_variance) AS noise_variance,
-        {{ exact_sum('w.weight * w.estimate') }} AS estimate,
-        CASE WHEN bool_and(w.unbiased IS NOT NULL) THEN {{ exact_sum('w.weight * w.unbiased') }} END AS unbiased,
+        min(w.reason) AS reason, min(w.added_up) AS added_up,
+        CASE WHEN bool_and(w.reason IS NULL) THEN {{ exact_sum('w.weight * w.estimate') }} END AS estimate,
+        CASE WHEN bool_and(w.unbiased IS NOT NULL AND w.reason IS NULL) THEN {{ exact_sum('w.weight * w.unbiased') }} END AS unbiased,
         CASE
-            WHEN NOT bool_and(w.variance IS NOT NULL) THEN NULL
+            WHEN NOT bool_and(w.variance IS NOT NULL AND w.reason IS NULL) THEN NULL
             WHEN bool_or(w.is_nested) THEN ({{ exact_sum('w.weight * sqrt(w.variance)') }}) ** 2
             ELSE {{ exact_sum('w.weight ** 2 * w.variance') }}
         END AS variance,
@@ -99,11 +102,6 @@ barred AS (
 first_problems AS (
     FROM population_problems
     UNION ALL
-    SELECT 'the population needs the column standard: the people of each group of ' || CAST(over AS VARCHAR)
-        || ' in the standard population'
-    FROM dph_people
-    WHERE NOT list_contains(map_keys(dph_people.line), 'standard')
-    UNION ALL
     SELECT 'the axis ' || CAST(over AS VARCHAR) || ' cannot be one of the axes of the table, too'
     WHERE list_contains(TRY_CAST(axes AS VARCHAR[]), CAST(over AS VARCHAR))
     UNION ALL
@@ -112,11 +110,12 @@ first_problems AS (
     UNION ALL
     SELECT 'the standard must be at least 0 for ' || m.called
     FROM matched AS m
-    WHERE m.lines = 1 AND NOT coalesce(m.standard >= 0 AND isfinite(m.standard), false)
+    WHERE m.lines > 0 AND NOT coalesce(m.standard >= 0 AND isfinite(m.standard), false)
     UNION ALL
     SELECT 'the standard has several numbers for ' || array_to_string(list_transform(k.of_stratum, lambda x: coalesce(x, 'null')), ', ')
         || '; it is one population'
     FROM keyed_groups AS k
+    WHERE k.lines > 0
     GROUP BY k.of_stratum
     HAVING count(DISTINCT k.standard) > 1
     UNION ALL

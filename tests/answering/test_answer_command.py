@@ -189,6 +189,14 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
         assert rate["estimate"] == pytest.approx(count["estimate"] * 100 / rate["population"])
     shown = answered(store, "cells", "--by", "county", "--population", str(file)).stdout.splitlines()
     assert shown[0].split()[:4] == ["county", "county_label", "population", "rate"]
+    file = tmp_path / "by_sex.csv"
+    file.write_text("county,sex,population\n01,f,400\n01,m,600\n02,f,0\n04,f,4000\n")
+    first, second, third, fourth = facts(store, "cells", "--by", "county", "--population", str(file))["rows"]
+    assert first["population"] == 1000 and first["note"].endswith("people are added up over sex")
+    assert (second["estimate"], third["estimate"], third["population"]) == (None, None, None)
+    assert fourth["estimate"] is not None
+    printed = answered(store, "cells", "--by", "county", "--population", str(file)).stdout
+    assert "the population is 0 for 02" in printed and "nan" not in printed
     for words, message in {
         ("--by", "county", "--mean", "age"): "--by and --mean are two questions",
         ("--population", str(file)): "--population goes with --by",

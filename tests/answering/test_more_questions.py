@@ -227,11 +227,11 @@ REFUSED = {
     "dph_over('r.weekly', '2026-03-02', '2026-W12')": "named by its first day, as in 2026-03-02, not 2026-W12",
     "dph_ranks('r.weekly', 'wrad')": "there is no axis wrad in period 2026-03-02; the axes are age, county",
     "dph_rate('r.weekly', ['wrad'], 'people')": "there is no axis wrad",
-    "dph_rate('r.weekly', ['age'], 'people')": "the population needs the columns population, age_lower, age_upper",
-    "dph_rate('r.weekly', ['region'], 'people')": "there is no row of the population for N",
-    "dph_rate('r.weekly', ['state'], 'people')": "the population must be above 0 for B",
-    "dph_rate('r.weekly', ['state'], 'people', box := {'state': 'A'})": "several rows of the population for A; add",
-    "dph_standardised('r.weekly', [], 'state', 'people', 1, {'state': 'C'})": "needs the column standard: the",
+    "dph_rate('r.weekly', ['age', 'county'], 'people')": (
+        "no column age_lower with age_upper, county. Its header: age_lower,age_upper,county,population"
+    ),
+    "dph_rate('r.weekly', ['state'], 'doubled')": "the population repeats a row for A; finer rows are added up",
+    "dph_standardised('r.weekly', [], 'state', 'nobody')": "no column state, population, standard. Its header: state,",
     "dph_standardised('r.weekly', ['state'], 'state', 'people')": "state cannot be one of the axes of the table, too",
     "dph_standardised('r.weekly', 'state', 'age', 'people')": "the axes are a list of names, as",
     "dph_standardised('r.weekly', ['state'], 'ages', 'people')": "there is no axis ages",
@@ -249,6 +249,8 @@ def test_a_question_without_an_answer_says_why(store: Asked, question: str, mess
             "CREATE TEMP TABLE people AS FROM (VALUES ('A', 'S', 1), ('A', NULL, 2), ('B', NULL, 0), ('C', NULL, 5)) "
             "AS t(state, region, population)"
         )
+        connection.execute("CREATE TEMP TABLE doubled AS FROM (VALUES ('A', 1), ('A', 2)) AS t(state, population)")
+        connection.execute("CREATE TEMP TABLE nobody AS FROM (VALUES ('A', 1)) AS t(stat, people)")
         connection.execute(
             "CREATE TEMP TABLE standards AS FROM (VALUES ('N', 5, -1), ('S', 5, 1)) AS t(region, population, standard)"
         )

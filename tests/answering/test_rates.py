@@ -81,14 +81,61 @@ def test_a_rate_without_axes_is_that_of_all_people(store: Asked) -> None:
     everybody = pl.DataFrame({"population": [4000]})
     (rate,) = release.rate([], everybody, 1000, {"region": "S"}).to_dicts()
     assert rate["estimate"] == pytest.approx(release.answer(region="S").estimate / 4)
-    with pytest.raises(QuestionRefused, match="there are several rows of the population for all cells"):
+    with pytest.raises(QuestionRefused, match="the population repeats a row for all cells"):
         release.rate([], pl.concat([everybody, everybody]))
 
 
-def test_a_population_of_nobody_is_refused(store: Asked) -> None:
-    nobody = pl.DataFrame({"population": [0]})
-    with pytest.raises(QuestionRefused, match="the population must be above 0 for all cells"):
-        store.releases["2026-03-02"].rate([], nobody)
+@pytest.mark.parametrize(
+    ("people", "reason"),
+    [
+        ({"state": ["A", "B"], "population": [1000, 0]}, {"B": "is 0 for B", "C": "has no row for C"}),
+        (
+            {"state": ["A", "B", "C "], "population": ["1000", "1 000", "5"]},
+            {"B": "is no number", "C": "has no row for C"},
+        ),
+        (
+            {"state": ["A", "B", "C"], "population": [1000.0, -5.0, math.inf]},
+            {"B": "is no number", "C": "is no number"},
+        ),
+    ],
+)
+def test_a_group_without_people_has_no_rate_and_the_others_have(
+    store: Asked, people: dict[str, list[Any]], reason: dict[str, str]
+) -> None:
+    release = store.releases["2026-03-02"]
+    rates = {row["state"]: row for row in release.rate(["state"], pl.DataFrame(people), 1000).to_dicts()}
+    expected = {row["state"]: row for row in release.marginal(["state"]).to_dicts()}
+    assert rates["A"]["unbiased"] == pytest.approx(expected["A"]["unbiased"])
+    for state, said in reason.items():
+        assert [rates[state][name] for name in ("estimate", "unbiased", "ci_lower", "ci_upper")] == [None] * 4
+        assert said in rates[state]["note"]
+
+
+def test_finer_rows_of_a_population_are_added_up(store: Asked) -> None:
+    release, box = store.releases["2026-03-02"], {"age": (0, None)}
+    bins = {(0, 18): range(18), (18, 65): range(18, 65), (65, None): range(65, 101)}
+    lines = [(state, age, sex, 10 + age) for state in "ABC" for age in range(101) for sex in ("f", "m")]
+    fine = pl.DataFrame(lines, schema=["state", "age", "sex", "population"], orient="row")
+    ends = fine.with_columns(age_lower="age", age_upper=pl.col("age") + 1).drop("age")
+    coarse = pl.DataFrame(
+        [(state, *ends, 2 * sum(10 + age for age in ages)) for state in "ABC" for ends, ages in bins.items()],
+        schema=["state", "age_lower", "age_upper", "population"],
+        orient="row",
+    )
+    wanted = release.rate(["age", "state"], coarse, 1000, box).to_dicts()
+    assert [row["population"] for row in wanted[:1]] == [2 * sum(10 + age for age in range(18))]
+    for people in (fine, ends):
+        rates = release.rate(["age", "state"], people, 1000, box).to_dicts()
+        assert [{**row, "note": None} for row in rates] == [{**row, "note": None} for row in wanted]
+        assert all("people are added up over age" in row["note"] and "sex" in row["note"] for row in rates)
+
+
+def test_the_categories_of_a_level_are_added_up(store: Asked) -> None:
+    release = store.releases["2026-03-02"]
+    counties = release.table.select("county", "state").unique().drop_nulls().sort("county").to_dicts()
+    people = pl.DataFrame([{"county": one["county"], "population": 100} for one in counties])
+    rates = {row["state"]: row["population"] for row in release.rate(["state"], people).to_dicts()}
+    assert rates == {state: 100 * sum(one["state"] == state for one in counties) for state in "ABC"}
 
 
 STANDARD = pl.DataFrame(
@@ -145,3 +192,11 @@ def _stratum(people: pl.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         if name in row:
             people = people.filter(pl.col(name).eq_missing(row[name]))
     return people.row(0, named=True)
+
+
+def test_a_standardised_rate_lacks_people_of_one_group_alone(store: Asked) -> None:
+    people = STANDARD.with_columns(population=pl.when(state="B", age_lower=18).then(0).otherwise(pl.col("population")))
+    a, b, c = store.releases["2026-03-02"].standardised(["state"], "age", people, 1000).to_dicts()
+    assert (b["estimate"], b["unbiased"], b["ci_lower"]) == (None, None, None)
+    assert b["note"].startswith("the population is 0 for B, 18 to")
+    assert a["unbiased"] is not None and c["unbiased"] is not None

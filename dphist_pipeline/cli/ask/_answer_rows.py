@@ -266,7 +266,8 @@ def print_rows(
         for row, number in zip(rows, numbers, strict=True)
     ]
     texts = [
-        row if number is None else {**row, "estimate": number.value} for row, number in zip(rows, numbers, strict=True)
+        row if number is None or math.isnan(number.value) else {**row, "estimate": number.value}
+        for row, number in zip(rows, numbers, strict=True)
     ]
     texts = [
         {**row, **_in_digits(publication, axis, row, are_counts, decimals)} for row in bins_in_words(publication, texts)
@@ -508,7 +509,7 @@ def cell_text(row: Mapping[str, Any], column: str, notes: list[str]) -> str:
     if isinstance(value, str):
         return value
     if value is None:
-        return "" if column in IN_UNITS or column.startswith("rank_") else _text_of_null(row, column)
+        return "" if column in (*IN_UNITS, "population") or column.startswith("rank_") else _text_of_null(row, column)
     if column in IN_UNITS or column in ("cells", "first_estimate", "second_estimate"):
         return f"{round(value):,}" if math.isfinite(value) else str(value)
     return f"{value:,}".removesuffix(".0") if isinstance(value, float) else str(value)

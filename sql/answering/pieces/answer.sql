@@ -1,4 +1,4 @@
--- The columns of an answer, from a row of `barred`; `cut_note`, the first case of the note; `judged_error`, what reliability judges.
+-- The columns of an answer, from a row of `barred`; `cut_note` and `last_note`, cases of the note; `judged_error`, what reliability judges.
 barred.estimate,
     barred.unbiased,
     barred.noise_error,
@@ -11,6 +11,7 @@ barred.estimate,
         WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN {{ notes.SMOOTHED | literal }}
         WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
+        {{ last_note | default('') }}
     END AS note,
     CASE
         WHEN barred.ci_lower IS NULL THEN NULL

@@ -13,6 +13,7 @@ from dphist_pipeline.base.sql_files import identifier, schema_prefix
 INTERNALS = "internals"
 FOR_USERS = ("dph_releases", "dph_charges", "dph_better")  # the tables that the documentation names
 CELLS = "dph_cells_"  # the table of a release, before its name
+FIGURES = "dph_figures_"  # the table with the figures of a release, before its name
 ASKED = "dph_asked_"  # the view that macros read, before the name of the release
 
 

@@ -62,13 +62,19 @@ def build(public: Path, scratch: Path, anew: bool = False, empty: Callable[[Path
     """Writes the catalogue, the latest cells of every release as files, what pages read, and last the pages."""
     # Loaded here: the process that releases starts this one, and needs none of it.
     from dphist_pipeline.answering._picker_files import write_picker
+    from dphist_pipeline.answering.figures import update_figures, write_figures
     from dphist_pipeline.answering.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.derived_files import DerivedFiles
 
     _remove_links(public)
     derived = DerivedFiles(public)
     derived.set_notices(scratch)
-    build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch), empty)
+
+    def read(connection: duckdb.DuckDBPyConnection) -> None:
+        write_figures(public, update_figures(connection, public), scratch)
+        write_picker(connection, public, scratch)
+
+    build_catalogue(public, scratch, read, empty)
     write_latest_cells(public, scratch)
     derived.write_index(scratch, anew)
 
@@ -89,7 +95,7 @@ def main() -> None:
     arrow_without_pandas()
     version()  # reads the macros, which every build needs
     # Loaded while the release still counts.
-    for name in ("answering._picker_files", "answering.latest_cells", "publishing._index_pages"):
+    for name in ("answering._picker_files", "answering.figures", "answering.latest_cells", "publishing._index_pages"):
         import_module(f"dphist_pipeline.{name}")
     for task in sys.stdin:
         public, scratch, anew = json.loads(task)

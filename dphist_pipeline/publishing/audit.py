@@ -169,6 +169,7 @@ class Audit(BaseModel):
     )
     axes: _Axes = _fact("axes as the spec writes them, with defaults")
     invariants: _Facts = _fact("public figures that whole counts meet")
+    figures: list[_Facts] = _fact("populations of declared figures at publication: path and SHA-256 of each file")
     spec_digest: _Sha256 = _fact("digest of the spec")
     question_digest: _Sha256 = _fact("local model: digest of what contributors were asked")
     reports: _Facts = _fact("local model: how many reports were accepted and refused")

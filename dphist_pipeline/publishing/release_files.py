@@ -54,7 +54,7 @@ from dphist_pipeline.publishing.published_files import (
 from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.publishing.values_digests import values_digest
 
-OF_WHOLE = ("compared", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
+OF_WHOLE = ("compared", "figures", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
 NOISE_OF_REPORTS = marked("made by every contributor: reports are random, by coins whose chances the settings give")
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")

@@ -104,13 +104,13 @@ def audit_facts(
         "cells": spec.cells,
         **({"whole_counts": mechanism_run.mechanism.whole_way} if spec.family is None else {}),
         "axes": [axis.normalised() for axis in spec.axes],
-        **({} if spec.family is None else {"tables": _tables(spec.family, spec), **_invariants(spec.family, spec)}),
+        **({} if spec.family is None else {"tables": tables_of(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
 
 
-def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
+def tables_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     """Cells and axes of each table; an axis that is not grouped as the spec writes it."""
     axes_by_name = {axis.name: axis.normalised() for axis in spec.axes}
     axes = [axes_by_name.get(axis.name) or _level(axis) for axis in family.domain.axes]

@@ -47,6 +47,7 @@ from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
 from dphist_pipeline.releasing._races import By, Race, refuse_other_host
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing._taken_names import refuse_other_length
+from dphist_pipeline.releasing.figures import figure_facts, keep_figures, refuse_untold_figures
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
@@ -226,6 +227,7 @@ class Run:
             if faults := about_publisher.faults(store.public):
                 raise about_refused(faults)
             refuse_other_length(store, spec)
+            refuse_untold_figures(spec)
         tables = spec.family.names if spec.family is not None else ()
         publisher.refuse_taken_name(store, spec.release, tables=tables, charged=charge is not None)
         return run
@@ -464,10 +466,12 @@ class Run:
             if self.rule.judges:
                 self.store.keep_doubted(charge)
             raise
-        return facts | approved | judgement.facts
+        figures = figure_facts(self.spec)
+        return facts | approved | judgement.facts | ({"figures": figures} if figures else {})
 
     def refresh_catalogue(self) -> None:
-        """Builds the catalogue anew unless it holds this release, and copies to the bucket."""
+        """Builds the catalogue anew unless it holds this release and its figures, and copies to the bucket."""
+        keep_figures(self.store, self.spec)
         PublicFolder(self.store).refresh(self.key, [self.path], self.progress)
 
     def waits_for(self) -> str | None:

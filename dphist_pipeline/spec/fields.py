@@ -250,6 +250,7 @@ ANSWER_COLUMNS = ("unbiased", "noise_error", "basis", "cells", "note", "reliabil
 OUR_FOLDERS = frozenset({"catalog", "journal"})
 OUR_TABLES = "dph_"
 EVERY_REVISION = "_all"  # after a release's name: the catalogue's view of every revision
+FIGURES = "_figures"  # after a release's name: the catalogue's view of its figures
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _MARKUP = re.compile(r"<[A-Za-z/!?]|&#?\w+;")

@@ -80,6 +80,9 @@ from dphist_pipeline.spec.mistakes import (
     shown,
 )
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
+from dphist_pipeline.spec.published_figures import EXAMPLE as FIGURE_EXAMPLE
+from dphist_pipeline.spec.published_figures import Figures
+from dphist_pipeline.spec.published_figures import refuse_untold as refuse_untold_figures
 from dphist_pipeline.spec.sources import (
     EVERY_ROW,
     IN_DIGEST,
@@ -238,6 +241,7 @@ class DeclaredRelease(EngineField):
     tables: Annotated[Tables, LATER] = None
     axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
     quality: Annotated[Quality, LATER] = None
+    figures: Annotated[Figures, Field(examples=[f"[{FIGURE_EXAMPLE}]"]), NOT_IN_DIGEST] = ()
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
     period_format: Annotated[TextFormat | None, LATER] = None
@@ -352,6 +356,14 @@ class DeclaredRelease(EngineField):
     def _quality_fits(cls, quality: QualitySpec | None, info: ValidationInfo) -> QualitySpec | None:
         return None if quality is None else checked(quality, info.data)
 
+    @field_validator("figures")
+    @classmethod
+    def _populations_are_found(cls, figures: Figures, info: ValidationInfo) -> Figures:
+        context = info.context or {}
+        for rate in filter(None, (figure.rate for figure in figures)):
+            rate.below(context.get("base") or Path(), context.get("code_lists"))
+        return figures
+
     @field_validator("period")
     @classmethod
     def _placeholders_need_periods(cls, length: Length, info: ValidationInfo) -> Length:
@@ -396,6 +408,7 @@ class DeclaredRelease(EngineField):
     def _tables_fit(self) -> Self:
         if self.family is not None and self.quality is not None:
             refuse_untold(self.quality, [axis.name for axis in self.family.domain.axes])
+        refuse_untold_figures(self.figures, self.grids)
         return self
 
     @model_validator(mode="after")
@@ -523,6 +536,13 @@ class DeclaredRelease(EngineField):
         return self.domain if self.family is None else self.family.grid(self.family.tables[0])
 
     @property
+    def grids(self) -> dict[str, Domain]:
+        """The declared grid of each published table, by what follows the name of the release in its name."""
+        if self.family is None:
+            return {"": self.domain}
+        return dict(zip(self.family.names, map(self.family.grid, self.family.tables), strict=True))
+
+    @property
     def cells(self) -> int:
         """How many cells are published."""
         if self.family is None:
@@ -627,6 +647,7 @@ class DeclaredRelease(EngineField):
             "tables": self.tables and self.tables.normalised(),
             "derive": [one.normalised() for one in self.derive],
             "keep": [condition.normalised() for condition in self.keep],
+            "figures": [figure.normalised() for figure in self.figures],
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }

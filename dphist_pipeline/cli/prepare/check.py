@@ -37,6 +37,7 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.account_runway import AccountRunway
+from dphist_pipeline.releasing.figures import refuse_untold_figures
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
@@ -104,7 +105,8 @@ def check(
         doubt_of_axes(checked),
         _zone_doubt(checked.time_zone),
     ]
-    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public")]
+    lacking = refuse_untold_figures(checked)
+    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *lacking]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -125,6 +127,7 @@ def check(
         **tables_of(checked),
         **reliability_of(checked),
         **quality_of(checked),
+        **({"figures": [figure.name for figure in checked.figures]} if checked.figures else {}),
         "privacy_unit": checked.privacy_unit,
         "neighbours": checked.neighbours,
         "sensitivity": checked.sensitivity,
@@ -158,6 +161,7 @@ def check(
             **reliability_in_words(checked),
             **quality_in_words(checked),
             **declared_in_words(checked),
+            **({"figures": ", ".join(figure.in_words for figure in checked.figures)} if checked.figures else {}),
             "account": checked.account,
             "columns": columns,
             **({"copied to": bucket} if bucket else {}),

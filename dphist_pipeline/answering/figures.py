@@ -89,7 +89,12 @@ class Told:
         period, revision = self.key
         first = {"release": self.release, "period": period, "revision": revision, "figure": figure.name}
         numbers = dict.fromkeys(("value", "ci_lower", "ci_upper"))
-        return first | numbers | {"unit": _unit(figure, self.audit), "note": note, "source_digest": digest} | more
+        return (
+            first
+            | numbers
+            | {"unit": _unit(figure, self.audit), "note": _sentences([note]), "source_digest": digest}
+            | more
+        )
 
 
 def _unit(figure: Figure, audit: Mapping[str, Any]) -> str:
@@ -214,7 +219,7 @@ def _why_no_population(declared: DeclaredFigures, figure: Figure) -> str:
         return ""
     population = declared.populations.get(figure.rate.population)
     if population is None or not population.sha256:
-        return f"{figure.rate.population} {population.problem if population else 'was not read'}"
+        return f"the file {figure.rate.population} {population.problem if population else 'was not read'}"
     return ""
 
 
@@ -224,7 +229,11 @@ def _anew(one: Told, declared: DeclaredFigures, figure: Figure) -> str:
         return ""
     path, population = figure.rate.population, declared.populations[figure.rate.population]
     sources = {source["population"]: source["sha256"] for source in one.audit.get("figures", ())}
-    notes = [f"{path} {population.problem}; its rows are those of {population.since}"] if population.problem else []
+    notes = (
+        [f"the file {path} {population.problem}; its rows are those of {population.since}"]
+        if population.problem
+        else []
+    )
     if sources.get(path, population.sha256) != population.sha256:
         notes.append(f"computed anew with {path} on {population.since}")
     return "; ".join(notes)
@@ -248,7 +257,11 @@ def _shown(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
     is_told = number.value == number.value and not reason
     remarks = [reason or row["note"], *((row.get("capped"), anew) if is_told else ())]
     shown = {"value": number.value, "ci_lower": lower, "ci_upper": upper} if is_told else {}
-    return {**axes, **shown, "note": "; ".join(filter(None, remarks))}
+    return {**axes, **shown, "note": _sentences(remarks)}
+
+
+def _sentences(remarks: Sequence[str | None]) -> str:
+    return " ".join(f"{remark[0].upper()}{remark[1:].removesuffix('.')}." for remark in remarks if remark)
 
 
 def table_of(lines: Sequence[Line], made_from: Mapping[tuple[str, int], str] | None = None) -> pa.Table:
@@ -261,7 +274,12 @@ def table_of(lines: Sequence[Line], made_from: Mapping[tuple[str, int], str] | N
             if kind not in (before, pa.null()):
                 kinds[name] = kind if before == pa.null() else pa.string()
     # In the order in which figures have them.
-    kinds = {name: pa.string() if kinds[name] == pa.null() else kinds[name] for line in lines for name in line if name in kinds}
+    kinds = {
+        name: pa.string() if kinds[name] == pa.null() else kinds[name]
+        for line in lines
+        for name in line
+        if name in kinds
+    }
     schema = FIRST | kinds | LAST
     texts = {name for name, kind in kinds.items() if kind == pa.string()}
     rows = [
@@ -323,7 +341,9 @@ def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, i
         for name in rows.column_names[:-1]:
             said = ABOUT.get(name, f"{name}: as in the table; null for another figure, for an open end and for other")
             connection.execute(f"COMMENT ON COLUMN {view}.{identifier(name)} IS {literal(said)}")
-    return table_of(lines), f"{declared.digest} {hashlib.sha256(json.dumps(sorted(marks.values())).encode()).hexdigest()}"
+    return table_of(
+        lines
+    ), f"{declared.digest} {hashlib.sha256(json.dumps(sorted(marks.values())).encode()).hexdigest()}"
 
 
 def _standing(connection: duckdb.DuckDBPyConnection, public: Path, release: str) -> list[Told]:

@@ -7,7 +7,7 @@ publisher: public files and `about.json` alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
@@ -17,6 +17,7 @@ from dphist_pipeline.base.about_publisher import About, link_of
 from dphist_pipeline.base.languages.texts import gettext, marked, pgettext, translated
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
+from dphist_pipeline.publishing._figure_tables import figure_tables
 from dphist_pipeline.publishing.formatting import shown_number, signed_number
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 
@@ -67,13 +68,15 @@ class Surroundings:
 
     `before` and `after` are the publications of the neighbouring periods, in their latest revisions that stand. A card
     that was made before the later one names none until its pages are rendered anew: its digest is in the audit.
-    `is_alike`: this period and the one before count the same: same unit, bound, axes and number of days.
+    `is_alike`: this period and the one before count the same: same unit, bound, axes and number of days. `figures`: the
+    lines of its declared figures, which are computed after its first card was made.
     """
 
     about: About = NOBODY
     before: Before | None = None
     is_alike: bool = False
     after: Before | None = None
+    figures: Sequence[Mapping[str, Any]] = ()
 
 
 def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
@@ -96,6 +99,7 @@ def cover_facts(
     about, before = around.about, around.before
     compared = "" if total is None or holds_zero or not around.is_alike else _compared(audit, total, before)
     return {
+        "figures": figure_tables(around.figures, audit),
         "counted": str(audit.get("counted") or gettext("rows")),
         "when": when_in_words(audit),
         "compared": compared,

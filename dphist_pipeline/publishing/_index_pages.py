@@ -32,6 +32,7 @@ from dphist_pipeline.base.about_publisher import About, link_of
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
+from dphist_pipeline.publishing._figure_tables import figure_tables
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
     ListedPublication,
@@ -41,6 +42,7 @@ from dphist_pipeline.publishing._release_history import (
     read_listed,
     revisions,
 )
+from dphist_pipeline.publishing.figure_files import lines_of, made_of
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
 from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -163,6 +165,7 @@ def _mark(release: Path, about: About) -> str:
         sorted(audits),
         _picker(release),
         _latest_files(release),
+        *filter(None, [made_of(release)]),
     ]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
 
@@ -290,6 +293,7 @@ def _with_publications(
         ),
         json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
+        figures=figure_tables(lines_of(folder, newest.period, newest.revision), audit) if newest is not None else {},
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),

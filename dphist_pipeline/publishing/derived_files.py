@@ -85,7 +85,8 @@ class DerivedFiles:
 
     def there(self) -> Iterator[tuple[str, Path]]:
         """The paths and files that are there: the catalogue, then the pages that name it, last."""
-        latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
+        latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob("*/latest/figures.*"))]
+        latest += sorted(self.public.glob(f"*/{CURRENT}"))
         latest += sorted(self.public.glob("*/picker/**/*.js"))
         pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
         for source in [*latest, self.public / CATALOGUE, *pages]:

@@ -18,6 +18,7 @@ from dphist_pipeline.publishing._release_history import (
     publication_before,
     revisions_before,
 )
+from dphist_pipeline.publishing.figure_files import lines_of
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
 ALIKE = (
@@ -41,6 +42,7 @@ def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterato
     The period before may have been told by another revision, or by none yet; the period after was not there.
     """
     about, first = About.of(release.parent), str(facts.get("period_start") or "")[:10]
+    figures = tuple(lines_of(release, str(facts["period"]), int(facts["revision"])))
     later = publication_after(release, str(facts.get("period_end") or "")[:10])
     after = Before(days_in_words(later), later.place) if later is not None else None
 
@@ -53,7 +55,8 @@ def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterato
             before = Before(days_in_words(previous), previous.place, number, *total)
             is_alike = _is_alike(release / previous.place, facts)
         for following in dict.fromkeys((after, None)):
-            yield Surroundings(about, before, is_alike, following)
+            for lines in dict.fromkeys((bool(figures), False)):
+                yield Surroundings(about, before, is_alike, following, figures if lines else ())
 
     yield from around(publication_before(release, first))
     for previous in (*revisions_before(release, first), None):

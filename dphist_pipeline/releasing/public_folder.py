@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from dphist_pipeline.base.files import locked_folder, replace_public
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.figure_files import DECLARED, are_current
 from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
@@ -96,8 +97,10 @@ class PublicFolder:
             if not folders or not (public / DerivedFiles.index).is_file():
                 return False
             # The pages, which come last and cost least to read, are asked first.
-            return all(DerivedFiles(public).tell(folder) for folder in folders) and all(
-                Catalogue(public).is_up_to_date(folder) for folder in folders
+            return (
+                all(DerivedFiles(public).tell(folder) for folder in folders)
+                and all(are_current(folder.parents[1]) for folder in folders)
+                and all(Catalogue(public).is_up_to_date(folder) for folder in folders)
             )
 
         self._build_unless(is_fresh, key, progress, anew)
@@ -181,6 +184,8 @@ class PublicFolder:
         store = self.store
         store.refuse_form_1()
         finish_withdrawals(store, store.ledger())
+        if not all(are_current(file.parent) for file in store.public.glob(f"{release or '*'}/{DECLARED}")):
+            self.refresh(Key("rendered", "all", 1), progress=progress)  # cards tell the lines of figures
         done, read = Rendered(), vouching_reader(store)
         for place, folder in PublishedFolder.all_in(store.public):
             key = store.key_of(folder)
@@ -219,23 +224,28 @@ class PublicFolder:
                     # It stops its own release alone; `doctor` and `ledger verify` name it until it is made anew.
                     progress(f"set aside, for its files are damaged: {place}")
                     set_aside(self.store, folder)
-                self._compare_anew(key, scratch)
+                self._render_again(key, scratch)
 
-    def _compare_anew(self, key: Key, scratch: Path) -> None:
-        """Renders the next period's pages, if any: they compare with a publication that is new, or withdrawn now."""
+    def _render_again(self, key: Key, scratch: Path) -> None:
+        """Renders the pages that were made before what they tell: of a publication with figures, which were computed
+        since, and of the next period, if any, which compare with a publication that is new, or withdrawn now.
+        """
         from jinja2 import UndefinedError
 
         from dphist_pipeline.publishing.published_pages import PublishedPages
         from dphist_pipeline.publishing.surroundings import following
 
         published, read = self.store.published(key), vouching_reader(self.store)
+        if not published.is_dir():
+            return
         # A damaged publication stops its own release alone; `store pages` names what it could not render.
         with suppress(PublishedFilesDamaged, KeyError, UndefinedError):
-            if not published.is_dir() or (folder := following(published.parents[1], sealed_audit(published))) is None:
-                return
-            PublishedFolder(folder).refuse_links(self.store.public)
-            for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
-                replace_public(folder / path, page, scratch)
+            after = following(published.parents[1], sealed_audit(published))
+            has_figures = (published.parents[1] / DECLARED).exists()
+            for folder in filter(None, [published if has_figures else None, after]):
+                PublishedFolder(folder).refuse_links(self.store.public)
+                for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
+                    replace_public(folder / path, page, scratch)
 
     def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
         """Builds what is made from all publications; the damage of one that stopped it."""

@@ -471,8 +471,10 @@ class Run:
 
     def refresh_catalogue(self) -> None:
         """Builds the catalogue anew unless it holds this release and its figures, and copies to the bucket."""
-        keep_figures(self.store, self.spec)
+        changed = keep_figures(self.store, self.spec)
         PublicFolder(self.store).refresh(self.key, [self.path], self.progress)
+        if changed and len([*self.path.parents[1].glob("period=*")]) > 1:
+            PublicFolder(self.store).render(self.spec.release, self.progress)  # cards of other periods have lines, too
 
     def waits_for(self) -> str | None:
         """What a person must do before the release is published; None if nothing."""

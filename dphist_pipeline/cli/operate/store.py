@@ -16,6 +16,7 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.store import FORM, Store
 from dphist_pipeline.releasing.store_decisions import Adoption, StoreDecisions
 
+SPECS = (".yaml", ".yml")
 store_app = typer.Typer(
     help="A store as a whole: its copy in a bucket, and one put back from a backup.", no_args_is_help=True
 )
@@ -211,22 +212,36 @@ def upgrade(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 @store_app.command()
 def pages(
-    release: Annotated[str | None, typer.Argument(metavar="[RELEASE]", help="Only the pages of this release.")] = None,
+    release: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RELEASE|SPEC]",
+            help="Only the pages of this release; by its spec, with the `figures` that the file declares now.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Writes all cards that are outdated, and the catalogue, with this version.
 
     Run it after an upgrade that corrected what pages say, after a change of
-    about.json, or where `dphist doctor` names a page. Cards are made from the
+    about.json, or where `dphist doctor` names a page; with a SPEC whose
+    `figures` changed, for those of all periods. Cards are made from the
     published files, which stay as they are. Spends nothing and reads no
     record. A page that this version would write again stays.
     """
+    from dphist_pipeline.releasing.figures import keep_figures, refuse_untold_figures
     from dphist_pipeline.releasing.public_folder import PublicFolder
+    from dphist_pipeline.releasing.spec_check import load_spec
 
-    public = PublicFolder(Store.named(store))
+    opened = Store.named(store)
+    if release is not None and release.partition("#")[0].endswith(SPECS):
+        spec = load_spec(release, opened)
+        refuse_untold_figures(spec)
+        keep_figures(opened, spec)
+        release = spec.release
     with progress(as_json) as step:
-        done = public.render(release, step)
+        done = PublicFolder(opened).render(release, step)
     if as_json:
         print_json(vars(done))
     else:

@@ -1,0 +1,110 @@
+"""Figures as tables of a page: the number of each line with its interval, and below each table what to know of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import Any
+
+from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, with_words
+from dphist_pipeline.base.languages.texts import gettext, pgettext, whole
+from dphist_pipeline.estimates.chosen_cells import QuestionRefused, end_of
+from dphist_pipeline.publishing.axis_labels import ReaderAxis
+from dphist_pipeline.publishing.figure_files import axis_columns, places_of
+from dphist_pipeline.publishing.formatting import shown_number
+from dphist_pipeline.spec.axes import domain_of
+
+MOST_ROWS, MOST_NOTES = 12, 3
+SHARE = "share of "
+_BETWEEN = re.compile(r"(?<=\.) (?=[A-Z])")
+PERCENT = 2  # more decimals has a share than its percent
+
+
+def figure_tables(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Any]) -> dict[str, Any]:
+    """The lines of a publication as tables, one for each figure: caption, header, rows, and sentences below it.
+
+    Sentences that all lines share stand once. Empty where there are no lines.
+    """
+    described = [table["axes"] for table in audit["tables"].values()] if "tables" in audit else [audit["axes"]]
+    axes = {axis.name: axis for one in described for axis in domain_of(one).axes}
+    labels = audit.get("axis_labels") or {}
+    notes = [_sentences(line) for line in lines if line["value"] is not None]
+    shared = [note for note in notes[0] if all(note in others for others in notes)] if notes else []
+    tables = [
+        _table(name, [*of_figure], axes, labels, shared)
+        for name, of_figure in groupby(lines, lambda line: str(line["figure"]))
+    ]
+    return {"tables": tables, "sentences": shared} if tables else {}
+
+
+def _table(
+    name: str,
+    lines: Sequence[Mapping[str, Any]],
+    axes: Mapping[str, Axis],
+    labels: Mapping[str, str],
+    shared: Sequence[str],
+) -> dict[str, Any]:
+    told = [column for column in axis_columns(lines) if any(line[column] is not None for line in lines)]
+    by = [*dict.fromkeys(_ends(axes).get(column, column) for column in told)]
+    unit = str(lines[0]["unit"])
+    is_share = unit.startswith(SHARE)
+    if is_share:
+        unit = gettext("%% of %(counted)s", counted=unit.removeprefix(SHARE))
+    rows = [
+        (*([_value(line, axis, axes) for axis in by] or [name]), *_numbers(line, is_share))
+        for line in lines[:MOST_ROWS]
+    ]
+    notes = dict.fromkeys(note for line in lines if line["value"] is not None for note in _sentences(line))
+    sentences = [note for note in notes if note not in shared][:MOST_NOTES]
+    if len(lines) > MOST_ROWS:
+        sentences.append(gettext("The file has all %(number)s lines.", number=whole(len(lines))))
+    header = [*([labels.get(axis, axis) for axis in by] or [gettext("figure")]), unit, gettext("95 %% interval")]
+    return {"name": name, "header": header, "rows": rows, "sentences": sentences}
+
+
+def _sentences(line: Mapping[str, Any]) -> list[str]:
+    return [sentence for sentence in _BETWEEN.split(line["note"] or "") if sentence]
+
+
+def _ends(axes: Mapping[str, Axis]) -> dict[str, str]:
+    """The axis of each column with an end of bins."""
+    return {
+        f"{axis.name}_{end}": axis.name
+        for axis in axes.values()
+        if isinstance(axis, BinnedAxis)
+        for end in ("lower", "upper")
+    }
+
+
+def _value(line: Mapping[str, Any], name: str, axes: Mapping[str, Axis]) -> str:
+    """The value of an axis or level in a line, in words."""
+    axis = axes.get(name)
+    if not isinstance(axis, BinnedAxis):
+        value = str(line[name])
+        return (
+            pgettext("category", "other") if value == OTHER else (with_words(axis).get(value, value) if axis else value)
+        )
+    lower, upper = line[f"{name}_lower"], line[f"{name}_upper"]
+    if lower is None and upper is None:
+        return pgettext("category", "other")
+    with suppress(QuestionRefused):  # of a period with an axis of another kind
+        ends = end_of(axis, lower, -math.inf), end_of(axis, upper, math.inf)
+        return ReaderAxis(axis).range_in_words(*ends, separated=True)
+    return f"{lower} … {upper}"
+
+
+def _numbers(line: Mapping[str, Any], is_share: bool) -> tuple[str, str]:
+    """The number of a line and its interval; why there is none in place of both."""
+    if line["value"] is None:
+        return "–", str(line["note"])
+    places, times = places_of(line), 100 if is_share else 1
+    places = max(0, places - PERCENT) if places is not None and is_share else places
+    value, lower, upper = (
+        None if line[end] is None else shown_number(times * line[end], places)
+        for end in ("value", "ci_lower", "ci_upper")
+    )
+    interval = "–" if lower is None or upper is None else gettext("%(low)s to %(high)s", low=lower, high=upper)
+    return str(value), interval

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from dphist_pipeline.answering._catalogue_places import FIGURES, Places
-from dphist_pipeline.answering.catalogue_tables import create_tables, version
+from dphist_pipeline.answering.catalogue_tables import create_tables, releases_in, version
 from dphist_pipeline.base.domain import OTHER, BinnedAxis, Domain
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.errors import first_of
@@ -327,9 +327,11 @@ def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, i
     lines.sort(key=lambda line: (line["period"], order[line["figure"]]))
     rows = table_of(lines, marks)
     view = f"{PLACES.users}{identifier(release + OF_FIGURES)}"
-    connection.execute(f"DROP VIEW IF EXISTS {view}")
+    is_free = release + OF_FIGURES not in releases_in(connection, PLACES)  # a release keeps its name
+    if is_free:
+        connection.execute(f"DROP VIEW IF EXISTS {view}")
     connection.execute(f"DROP TABLE IF EXISTS {table}")
-    if declared.figures:
+    if declared.figures and is_free:
         connection.register("dph_lines_made", rows)
         connection.execute(f"CREATE TABLE {table} AS FROM dph_lines_made")
         connection.unregister("dph_lines_made")

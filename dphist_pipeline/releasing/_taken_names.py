@@ -18,7 +18,7 @@ from dphist_pipeline.errors import Halted
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.fields import EVERY_REVISION
+from dphist_pipeline.spec.fields import EVERY_REVISION, FIGURES
 
 # By the days of the longest period of each length.
 _LONGEST = {7: "week", 31: "month", 92: "quarter", 366: "year"}
@@ -27,9 +27,10 @@ _LONGEST = {7: "week", 31: "month", 92: "quarter", 366: "year"}
 def view_taken(release: str, other: str) -> Halted:
     """A name that a release and a view of another release would share in the catalogue."""
     name = max(release, other, key=len)
+    what = "figures" if name.endswith(FIGURES) else "every revision"
     return Halted(
         f"'{release}' and '{other}' cannot both be releases of one store: in the catalogue, {name} is the view of "
-        f"every revision of {min(release, other, key=len)}. This call published and spent nothing; rename "
+        f"{what} of {min(release, other, key=len)}. This call published and spent nothing; rename "
         f"'{release}'.",
         code="view_taken",
     )
@@ -57,7 +58,8 @@ def refuse_taken_view(store: Store, release: str, tables: Sequence[str] = (), ch
         if own_tables and not charged:
             _refuse_taken_tables(store, release, set(_views(release, tables)) - set(_views(release, own_tables)))
         return
-    others = [release + EVERY_REVISION, release.removesuffix(EVERY_REVISION)]
+    endings = (EVERY_REVISION, FIGURES)
+    others = [name for end in endings for name in (release + end, release.removesuffix(end))]
     clashes = [name for name in others if name != release and _is_used(store, name)]
     if clashes:
         raise view_taken(release, clashes[0])
@@ -84,7 +86,7 @@ def _refuse_taken_tables(store: Store, release: str, names: Iterable[str], is_fa
 def _views(release: str, tables: Sequence[str]) -> list[str]:
     """The names of views of a release, or of the tables of a family."""
     names = [f"{release}_{table}" for table in tables] or [release]
-    return [*names, *(name + EVERY_REVISION for name in names)]
+    return [*names, *(name + EVERY_REVISION for name in names), release + FIGURES]
 
 
 def _tables(store: Store, family: str) -> list[str]:

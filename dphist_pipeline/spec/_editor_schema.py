@@ -20,6 +20,7 @@ from dphist_pipeline.spec.axes import KINDS
 from dphist_pipeline.spec.declared_columns import FORMS, IsOneOf, WrittenDate
 from dphist_pipeline.spec.fields import Listed
 from dphist_pipeline.spec.loading import FOR_EACH
+from dphist_pipeline.spec.published_figures import Figure, Mean, Rate
 
 Schema = dict[str, Any]
 
@@ -196,6 +197,19 @@ def _kept() -> Schema:
     )
 
 
+def _figure() -> Schema:
+    """A figure with one of `rate`, `share` and `mean`."""
+    number = _or_template({"type": ["number", "string"]})
+    ends = {"low": _optional(number), "high": _optional(number)}
+    mean = {"if": {"type": "object"}, "then": _mapping(Mean.model_fields, ends, ["axis"]), "else": _text()}
+    kinds = {
+        "rate": _optional(_mapping(Rate.model_fields, {"per": number}, ["population"])),
+        "share": _optional(_or_template({"type": "object", "minProperties": 1})),
+        "mean": _optional(mean),
+    }
+    return _mapping(Figure.model_fields, kinds, ["name"])
+
+
 # Two may be missing in a file: `neighbors` is another spelling, and a bound has no use where every row is a unit.
 _MAY_BE_MISSING = ("neighbours", "max_rows_per_unit")
 
@@ -216,6 +230,7 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
         "tables": _optional(_tables(fields)),
         "quality": _optional(_mapping(_inside(fields, "quality"), {"share": share})),
         **{"derive": _listed(_derived(), *_sizes(fields["derive"])), "keep": _listed(_kept(), *_sizes(fields["keep"]))},
+        "figures": _listed(_figure(), *_sizes(fields["figures"])),
         **dict.fromkeys(("first_period", "last_period"), _optional(_text(_DAY))),
         "translation": _optional(_mapping(_inside(fields, "translation"), {})),
     }

@@ -259,12 +259,12 @@ _TURNS_TEXT = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 def remarks_of_name(release: str) -> list[str]:
     """What to know before a release has this name; mostly nothing."""
-    short = release.removesuffix(EVERY_REVISION)
-    if short in ("", release):
-        return []
+    endings = {EVERY_REVISION: "every revision", FIGURES: "the figures"}
     return [
-        f"'{release}' is what the view of every revision of a release '{short}' is called: once this one is published, "
-        f"no release can have the name '{short}' in this store."
+        f"'{release}' is what the view of {what} of a release '{short}' is called: once this one is published, no "
+        f"release can have the name '{short}' in this store."
+        for end, what in endings.items()
+        if (short := release.removesuffix(end)) not in ("", release)
     ]
 
 

@@ -42,6 +42,11 @@ KEPT: list[dict[str, Any]] = [
     *({"column": "age", "is": ["1"]}, {"column": "age", "from": 0, "to": 1.5}, {"column": "age", "from": "1/3"}),
     {"column": "age", "to": "2026-01-05"},
 ]
+RATE: dict[str, Any] = {"name": "rate", "rate": {"population": "codes/people.csv", "per": 1000}, "by": ["ward"]}
+FIGURES: list[dict[str, Any]] = [
+    *(RATE, {"name": "part", "share": {"ward": ["surgery"]}}, {"name": "mean_age", "mean": "age"}),
+    {"name": "mean_age", "mean": {"axis": "age", "low": 0}, "by": ["ward"]},
+]
 # A right value of each field, and what it needs beside it.
 FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "source": [("data/*.csv", {})],
@@ -78,6 +83,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "tables": [({"list": [["ward"]]}, FAMILY), (None, {})],
     "axes": [([WARD], {})],
     "quality": [({"rows": 10}, {})],
+    "figures": [([RATE], {}), ([], {})],
     "period": [(length, {"period_column": "day"}) for length in ("week", "month", "quarter", "year")],
     "period_column": [("day", WEEKS), (None, {})],
     "period_format": [("%d/%m/%Y", WEEKS)],
@@ -179,6 +185,9 @@ def cases() -> Iterator[tuple[Place, dict[str, Any], list[Any]]]:
         for item in items:
             for name, value in item.items():
                 yield (within, 0, name), {**BASE, within: [item]}, [value]
+    for item in FIGURES:
+        for name, value in item.items():
+            yield ("figures", 0, name), {**BASE, "axes": [WARD, BINNED], "figures": [item]}, [value]
     yield ("tables", "all"), {**BASE, **FAMILY, "tables": {"list": [["ward"]]}}, [None]
 
 

@@ -13,9 +13,10 @@ from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, with_words
 from dphist_pipeline.base.languages.texts import gettext, pgettext, whole
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused, end_of
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
-from dphist_pipeline.publishing.figure_files import axis_columns, places_of
+from dphist_pipeline.publishing.figure_files import places_of, used_columns
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.published_figures import COLUMNS
 
 MOST_ROWS, MOST_NOTES = 12, 3
 SHARE = "share of "
@@ -47,7 +48,7 @@ def _table(
     labels: Mapping[str, str],
     shared: Sequence[str],
 ) -> dict[str, Any]:
-    told = [column for column in axis_columns(lines) if any(line[column] is not None for line in lines)]
+    told = [column for column in used_columns(lines) if column not in COLUMNS]
     by = [*dict.fromkeys(_ends(axes).get(column, column) for column in told)]
     unit = str(lines[0]["unit"])
     is_share = unit.startswith(SHARE)

@@ -155,6 +155,8 @@ def lines_of(release: Path, period: str | None = None, revision: int | None = No
     return []
 
 
-def axis_columns(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns of lines that are of axes, in order."""
-    return [name for name in (lines[0] if lines else ()) if name not in COLUMNS]
+def used_columns(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns of lines without those of axes that none of them has."""
+    return [
+        name for name in (lines[0] if lines else ()) if name in COLUMNS or any(line[name] is not None for line in lines)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -20,11 +21,14 @@ from test_catalogue_growing import anew, held
 
 from dphist_pipeline.answering._macros import MACROS
 from dphist_pipeline.answering.asking import Box, Publication
+from dphist_pipeline.answering.best_table import best_of_folder
 from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.estimates.chosen_cells import overlapped_cells
 from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells
+from dphist_pipeline.publishing._card import total_facts
+from dphist_pipeline.publishing._release_history import history
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.releasing.releases import Release
@@ -321,6 +325,35 @@ def test_a_family_has_one_total_whichever_table_is_named(tables: list[list[str]]
     assert len(set(widths.values())) > 1 and widths[best] <= 1.03 * min(widths.values())
     others = {(named, *by, *boxed, found) for named, by, boxed, found in choice.all_better() if not by and not boxed}
     assert others == {(name, best) for name in made.tables if name != best}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_card_page_answers_and_all_tables_of_a_generated_family_tell_one_total(tmp_path: Path, seed: int) -> None:
+    """And the card leads with the table of which noise moves a cell least, beside an equal part of all rows."""
+    draws = np.random.Generator(np.random.PCG64(seed))
+    names = ["age", "sex", "ward", "county", "state"]
+    sizes = draws.integers(1, 3, size=4)
+    chosen = {tuple(sorted(draws.choice(names, size, replace=False).tolist())) for size in sizes}
+    tables = [[*names] for names in sorted(chosen) if not {"county", "state"} <= {*names}] or [["age"]]
+    public, scratch = tmp_path / "public", tmp_path / "scratch"
+    public.mkdir()
+    scratch.mkdir()
+    made = publish_family(public, [AGE, SEX, WARD, COUNTY], tables, seed=seed)
+    with attached(build_catalogue(public, scratch)) as connection:
+        totals = [rows_of(connection, f"FROM r.dph_total('r.family_{name}')")[0] for name in made]
+    told = {(one["unbiased"], one["ci_lower"], one["ci_upper"]) for one in totals}
+    folder = next(iter(made.values())).path.parents[1]
+    answer = best_of_folder(folder, [], [{}]).answer({})
+    assert told == {(answer.unbiased, answer.ci_lower, answer.ci_upper)}
+    (listed,) = history(folder.parents[1], {})
+    assert (listed.total, listed.lower, listed.upper) == pytest.approx(next(iter(told)))
+    card = (folder / "card.html").read_text()
+    facts = total_facts(answer)
+    assert facts["total"] in card and str(facts["total_reach"] or facts["total_ends"]) in card
+    estimates = estimate_family([AGE, SEX, WARD, COUNTY], tables, Fraction(1, 2), seed)[0].tables
+    noise = {name: one.unbiased.half_width_of_cell() * one.cells for name, one in estimates.items() if one.unbiased}
+    first = re.findall(r"Table (\w+): counts by", card)[0]
+    assert noise[first] == min(noise.values())
 
 
 def test_a_table_that_knows_one_cell_worse_does_not_answer_for_that_cell() -> None:

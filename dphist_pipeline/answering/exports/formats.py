@@ -146,15 +146,25 @@ def write_export(exported: Exported, to: str, file: Path, *, overwrite: bool = F
     files = [file, *([file.with_suffix(made.beside[0])] if made.beside else [])]
     if len(set(files)) < len(files):
         raise cannot_export(file, "its description would have the same name; choose another --output")
-    if there := next((path for path in files if path.exists() and not overwrite), None):
-        raise cannot_export(there, "it is there already; choose another --output, or say --overwrite")
-    drafts = [path.with_name(f".{path.name}.{os.getpid()}") for path in files]
-    try:
+
+    def write(*drafts: Path) -> None:
         with in_language(exported.language if made.speaks else ""):
             made.write(exported, drafts[0])
             if made.beside is not None:
                 text = made.beside[1](exported, file.name, drafts[0])
                 drafts[1].write_text(text, encoding="utf-8", newline="")
+
+    return written_whole(write, *files, overwrite=overwrite)
+
+
+def written_whole(write: Callable[..., None], *files: Path, overwrite: bool) -> list[Path]:
+    """Writes files by their drafts: all of them whole, or none; see `write_export`."""
+    file = files[0]
+    if there := next((path for path in files if path.exists() and not overwrite), None):
+        raise cannot_export(there, "it is there already; choose another --output, or say --overwrite")
+    drafts = [path.with_name(f".{path.name}.{os.getpid()}") for path in files]
+    try:
+        write(*drafts)
         for draft, path in zip(drafts, files, strict=True):
             draft.replace(path)
     except OSError as error:
@@ -166,7 +176,7 @@ def write_export(exported: Exported, to: str, file: Path, *, overwrite: bool = F
     except ValueError as error:
         problem = str(error)
     else:
-        return files
+        return [*files]
     finally:
         for draft in drafts:
             draft.unlink(missing_ok=True)

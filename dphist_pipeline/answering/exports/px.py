@@ -96,53 +96,53 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     creation_date = f"{charged[:10].replace('-', '')} {charged[11:16]}" if len(charged) >= 16 else ""
     decimals = min(shown, _MOST_SHOWN)
     counted = counted_of(exported)
-    yield from (_keyword("CHARSET", "ANSI"), _keyword("AXIS-VERSION", "2013"), _keyword("CODEPAGE", "utf-8"))
-    yield _keyword("LANGUAGE", language().code)
+    yield from (keyword("CHARSET", "ANSI"), keyword("AXIS-VERSION", "2013"), keyword("CODEPAGE", "utf-8"))
+    yield keyword("LANGUAGE", language().code)
     if creation_date:
-        yield _keyword("CREATION-DATE", creation_date)
+        yield keyword("CREATION-DATE", creation_date)
     yield from (f"DECIMALS={min(shown + 1, _MOST_DECIMALS)};", f"SHOWDECIMALS={decimals};")
-    yield _keyword("MATRIX", str(audit["release"]))
+    yield keyword("MATRIX", str(audit["release"]))
     yield "AGGREGALLOWED=NO;"
     yield from (
-        _keyword("SUBJECT-CODE", "DP"),
-        _keyword("SUBJECT-AREA", about.publisher or gettext("Published tables")),
+        keyword("SUBJECT-CODE", "DP"),
+        keyword("SUBJECT-AREA", about.publisher or gettext("Published tables")),
     )
     by = [name for name, _ in variables]
-    yield _keyword("TITLE", gettext("%(title)s by %(axes)s", title=title, axes=", ".join([*by, contents])))
-    yield from (_keyword("CONTENTS", title), _keyword("UNITS", counted))
-    yield from (_keyword("STUB", *by), _keyword("HEADING", contents), _keyword("CONTVARIABLE", contents))
+    yield keyword("TITLE", gettext("%(title)s by %(axes)s", title=title, axes=", ".join([*by, contents])))
+    yield from (keyword("CONTENTS", title), keyword("UNITS", counted))
+    yield from (keyword("STUB", *by), keyword("HEADING", contents), keyword("CONTVARIABLE", contents))
     for name, values in variables:
-        yield _keyword("VALUES", *(label for _, label in values), of=(name,))
-    yield _keyword("VALUES", *labels.values(), of=(contents,))
+        yield keyword("VALUES", *(label for _, label in values), of=(name,))
+    yield keyword("VALUES", *labels.values(), of=(contents,))
     if time := _time_list([one.audit for one in exported.publications]):
         kind, codes = time
-        yield _keyword("TIMEVAL", *codes, of=(by[0],)).replace("=", f"=TLIST({kind}),", 1)
+        yield keyword("TIMEVAL", *codes, of=(by[0],)).replace("=", f"=TLIST({kind}),", 1)
     for name, values in variables:
-        yield _keyword("CODES", *(code for code, _ in values), of=(name,))
-    yield _keyword("CODES", *labels, of=(contents,))
+        yield keyword("CODES", *(code for code, _ in values), of=(name,))
+    yield keyword("CODES", *labels, of=(contents,))
     if decimals < _MOST_SHOWN:
         yield f"PRECISION({_quoted(contents)},{_quoted(labels['standard_error'])})={decimals + 1};"
     for label in labels.values():
-        yield _keyword("UNITS", counted, of=(label,))
+        yield keyword("UNITS", counted, of=(label,))
         if creation_date:
-            yield _keyword("LAST-UPDATED", creation_date, of=(label,))
+            yield keyword("LAST-UPDATED", creation_date, of=(label,))
         if about.contact:
-            yield _keyword("CONTACT", about.contact, of=(label,))
+            yield keyword("CONTACT", about.contact, of=(label,))
     yield from _notes(exported, contents, labels)
 
 
 def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Iterator[str]:
     """Where the figures are from, what dots stand for, and the footnotes; `named`: the contents, by column."""
     if exported.about.publisher:
-        yield _keyword("SOURCE", exported.about.publisher)
-    yield _keyword("DATASYMBOL2", gettext("not available or not shown"))
+        yield keyword("SOURCE", exported.about.publisher)
+    yield keyword("DATASYMBOL2", gettext("not available or not shown"))
     limits = limits_of(exported)
     if limits:
-        yield _keyword("DATASYMBOL3", gettext(" or ").join(map(words_for, limits)))
+        yield keyword("DATASYMBOL3", gettext(" or ").join(map(words_for, limits)))
     facts = [f"{name}: {text}" for name, text in facts_of(exported)]
-    yield _long("NOTEX", "#".join(_plain(fact) for fact in facts))
+    yield long_text("NOTEX", "#".join(_plain(fact) for fact in facts))
     for column in contents_of(exported):
-        yield _long("VALUENOTE", _plain(translated(column.meaning)), of=(contents, named[column.name]))
+        yield long_text("VALUENOTE", _plain(translated(column.meaning)), of=(contents, named[column.name]))
 
 
 def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -207,14 +207,14 @@ def _on_scale(start: date, end: date) -> tuple[str, str] | None:
     return ("A1", str(start.year)) if months == 12 and start.month == 1 else None
 
 
-def _keyword(name: str, *values: str, of: Sequence[str] = ()) -> str:
+def keyword(name: str, *values: str, of: Sequence[str] = ()) -> str:
     """A keyword with its values, one on a line where there are many."""
     about = f"({','.join(map(_quoted, of))})" if of else ""
     between = ",\n" if sum(map(len, values)) > MOST_LETTERS else ","
     return f"{name}{about}={between.join(map(_quoted, values))};"
 
 
-def _long(name: str, text: str, of: Sequence[str] = ()) -> str:
+def long_text(name: str, text: str, of: Sequence[str] = ()) -> str:
     """A keyword with a text of several lines, each within quotation marks."""
     about = f"({','.join(map(_quoted, of))})" if of else ""
     most = MOST_LETTERS - 2

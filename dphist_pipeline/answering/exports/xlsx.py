@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ import pyarrow as pa
 
 from dphist_pipeline.answering.exports.rows import Exported, facts_of, places_of, title_of, with_words
 from dphist_pipeline.estimates.reliability import RELIABILITY
+from dphist_pipeline.publishing.figure_files import NUMBERS, lines_of, used_columns
+from dphist_pipeline.publishing.figure_files import places_of as places_of_line
 from dphist_pipeline.publishing.formatting import is_formula
+from dphist_pipeline.publishing.published_files import PublishedFolder
 
 MOST_ROWS = 1_048_576
 # A text is never taken for a formula, an address or a number, whatever it begins with.
@@ -36,6 +40,40 @@ def write(exported: Exported, file: Path) -> None:
         bold = book.add_format({"bold": True})
         _write_data(book, book.add_worksheet("data"), exported, bold)
         _write_notes(book.add_worksheet("notes"), exported, bold)
+        if lines := _figures_of(exported):
+            add_figures(book, lines)
+
+
+def _figures_of(exported: Exported) -> list[dict[str, Any]]:
+    """The lines of the figures of what is exported; a table of a family leaves them to the family."""
+    return [
+        line
+        for one in exported.publications
+        if "family" not in one.audit
+        for line in lines_of(PublishedFolder(one.folder).release, one.audit["period"], one.audit["revision"])
+    ]
+
+
+def add_figures(book: Any, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Adds a sheet with lines of figures; numbers keep all digits, and show those that their noise justifies."""
+    sheet, bold = book.add_worksheet("figures"), book.add_format({"bold": True})
+    sheet.freeze_panes(1, 0)
+    names = used_columns(lines)
+    for place, name in enumerate(names):
+        sheet.write_string(0, place, name, bold)
+    formats: dict[int | None, Any] = {None: None}
+    apostrophe = book.add_format({"quote_prefix": True})
+    for row, line in enumerate(lines, 1):
+        places = places_of_line(line)
+        if places not in formats:
+            formats[places] = book.add_format({"num_format": "#,##0" + (f".{'0' * places}" if places else "")})
+        for place, name in enumerate(names):
+            value = line[name]
+            if isinstance(value, str):
+                sheet.write_string(row, place, value, apostrophe if is_formula(value) else None)
+            elif value is not None:
+                sheet.write_number(row, place, value, formats[places] if name in NUMBERS else None)
+    sheet.autofilter(0, 0, len(lines), len(names) - 1)
 
 
 def _write_data(book: Any, sheet: Any, exported: Exported, bold: Any) -> None:

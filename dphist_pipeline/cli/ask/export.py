@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dphist_pipeline.answering.exports.formats import OWN, format_named, names, summary_of, write_export
+from dphist_pipeline.answering.exports.formats import OWN, format_named, names, summary_of, write_export, written_whole
 from dphist_pipeline.cli.options import DecimalsOption, StoreOption
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.releasing.store import Store
@@ -31,6 +31,13 @@ def export(
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: all periods.")
     ] = None,
     revision: Annotated[int | None, typer.Option(metavar="N", help="Default: the latest of each period.")] = None,
+    figures: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Declared figures in place of cells: one, or all. As csv, xlsx, parquet, px or sdmx-csv.",
+        ),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Default: RELEASE_published with the ending of the format, here."),
@@ -44,11 +51,19 @@ def export(
     One row for each cell, with labels, the 95 % interval, the standard
     error and a word for the reliability, in one of these formats:
     """
+    from dphist_pipeline.answering.exports.figures import lines_to_export, write_figures
     from dphist_pipeline.answering.exports.rows import Exported
     from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
 
     if to in OWN:  # a format of another package may have frames of pandas
         arrow_without_pandas()
+    if figures:
+        file = output or Path(f"{release}_figures{format_named(to).ending}")
+        folder = Store.public_folder(store) / release
+        lines = lines_to_export(folder, "" if figures == "all" else figures, period)
+        written_whole(lambda draft: write_figures(lines, to, draft), file, overwrite=overwrite)
+        out.print(f"[green]✓[/] Written: {escape(str(file))}, {len(lines)} line{'s' if len(lines) != 1 else ''}")
+        return
     exported = Exported.read(Store.public_folder(store), release, period, revision, decimals)
     file = output or Path(f"{release}_published{format_named(to).ending}")
     files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))

@@ -21,7 +21,9 @@ from dphist_pipeline.base.published_columns import KINDS_OF_VALUES, VALUE_COLUMN
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
+from dphist_pipeline.publishing.figure_files import for_people, lines_of, used_columns
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
+from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -31,7 +33,7 @@ from dphist_pipeline.spec.declared_columns import source_columns
 
 PUBLIC_URL = "DPHIST_PUBLIC_URL"
 # The page unfolds Markdown below 1,000 characters; a picture of so few bars stays below.
-MOST_BARS = 40
+MOST_BARS, MOST_LINES = 40, 100
 WIDTH, HEIGHT = 240, 48
 DECIMALS = 3  # of numbers in plots; what is constant is text, and makes no plot
 
@@ -135,6 +137,7 @@ def published_metadata(
         "replayed": dg.MetadataValue.bool(release.replayed),
         "protects": dg.MetadataValue.text(protected(audit)),
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
+        **({"figures": records_table(figures)} if (figures := _figures(release)) else {}),
         **({"audit": records_table(charges)} if "charges" in audit else {}),
         **({"rows": dg.MetadataValue.text(rows)} if rows else {}),
         # Its plots show changes from period to period.
@@ -146,6 +149,14 @@ def published_metadata(
         **({"dagster/uri": f"{address}/histogram.parquet"} if one_table and address else {}),
         **({"dagster/column_lineage": lineage} if lineage and one_table else {}),
     }
+
+
+def _figures(release: Release) -> list[dict[str, Any]]:
+    """The first lines of the declared figures of a publication; Dagster's tables know no null."""
+    folder, audit = PublishedFolder(release.path).release, release.audit
+    lines = [for_people(line) for line in lines_of(folder, audit["period"], audit["revision"])][:MOST_LINES]
+    names = [name for name in used_columns(lines) if name not in ("release", "period", "revision", "source_digest")]
+    return [{name: "" if line[name] is None else line[name] for name in names} for line in lines]
 
 
 def drawn_metadata(run: Run) -> dict[str, Any]:

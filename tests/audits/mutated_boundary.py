@@ -155,6 +155,38 @@ BOUNDARY = (
         "dphist_pipeline/confidential/_bounding.py",
         ("unit/test_bounding.py",),
         (
+            Mutation("hashed.height < most", "True", "a unit with very many rows is counted in part"),
+            Mutation("broadcast_to(np.int64(1), hashed.height)", "broadcast_to(np.int64(2), hashed.height)", "twice"),
+            Mutation(
+                'rows=pl.len()).collect(engine="streaming")\n            yield',
+                'rows=pl.len() * 0 + 1).collect(engine="streaming")\n            yield',
+                "equal rows of several words count as one",
+            ),
+            Mutation(
+                'unit").hash(int.from_bytes(sha256(b"units" + key)',
+                'unit").hash(int.from_bytes(sha256(b"")',
+                "who shares a hash can be foreseen",
+            ),
+            Mutation("number = 1 + pl.scan", "number = 1 or pl.scan", "all rows are in memory at once"),
+            Mutation("bytes_each, 1 << 30)", "bytes_each * 10**9, 1 << 30)", "no limit of memory holds"),
+            Mutation("digest()[:8] for unit", "digest()[8:16] for unit", "Spark keeps other rows"),
+            Mutation("np.uint64(4)\n", "np.uint64(0)\n", "words that an engine takes for negative numbers"),
+            Mutation(
+                "for word in codes:", "for word in codes[:1]:", "rows of one unit that differ in another word tie"
+            ),
+            Mutation("_mix(place + word", "(place + word", "the order favours cells"),
+            Mutation("return _mix(place + copies", "return (place + copies", "the order favours copies"),
+            Mutation(
+                "return words ^ (words >> np.uint64(LAST_SHIFT))", "return words", "the order favours cells a little"
+            ),
+            Mutation("[pl.Int32]", "[pl.Int64]", "a position along all axes is taken for a cell's number"),
+            Mutation("if parts == 1 and", "if", "a pass with very many rows is in memory at once"),
+            Mutation('int(hashes["len"].sum()) // (2 * most)', "0", "a unit with very many rows is in memory at once"),
+            Mutation(
+                '(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most',
+                "pl.lit(0)",
+                "all rows above the bound are in memory at once",
+            ),
             Mutation('("len") > max_rows', '("len") > max_rows + 1', "units of R + 1 rows keep all"),
             Mutation(".head(max_rows)", ".head(max_rows + 1)", "one row of a unit too many"),
             Mutation('-pairs["copies"]', '0 * pairs["copies"]', "rows counted twice"),

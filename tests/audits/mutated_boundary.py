@@ -168,7 +168,7 @@ BOUNDARY = (
                 "who shares a hash can be foreseen",
             ),
             Mutation("number = 1 + pl.scan", "number = 1 or pl.scan", "all rows are in memory at once"),
-            Mutation("bytes_each, 1 << 30)", "bytes_each * 10**9, 1 << 30)", "no limit of memory holds"),
+            Mutation("memory_limit() // bytes_each", "memory_limit()", "no limit of memory holds"),
             Mutation("digest()[:8] for unit", "digest()[8:16] for unit", "Spark keeps other rows"),
             Mutation("np.uint64(4)\n", "np.uint64(0)\n", "words that an engine takes for negative numbers"),
             Mutation(
@@ -253,6 +253,16 @@ BOUNDARY = (
             ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
+            Mutation("cut[: plan.domain.shape[0]].sum", "cut.sum", "a row that is cut counts once an axis"),
+            Mutation("return first - bounded", "return first", "rows of a family that are kept count as cut"),
+            Mutation("seen, key) - counts).reshape", "seen, key)).reshape", "rows that are kept count as cut"),
+            Mutation('["rows"].to_numpy() - 1]', '["rows"].to_numpy() - 2]', "units count for a row fewer"),
+            Mutation("rows[digit == failure].sum()", "(digit == failure).sum()", "equal rows fail once"),
+            Mutation("digit == failure]", "digit >= failure]", "undeclared values count as unparsed"),
+            Mutation("(number - within[0])", "number", "failures of another axis"),
+            Mutation("np.maximum(place, np.where", "(0 * place + np.where", "the last axis decides a row's place"),
+            Mutation("2 if axes", "1 if axes", "dropped rows count as others"),
+            Mutation("staged, marks)[1].sum()", "staged, marks)[1].size", "equal misfiled rows count once"),
             Mutation(
                 'if plan.marginals else ["code"]',
                 'if plan.marginals else ["marks"]',
@@ -261,16 +271,42 @@ BOUNDARY = (
         ),
     ),
     Part(
+        "dphist_pipeline/confidential/_table_counts.py",
+        (
+            "system/test_families.py::test_without_units_over_the_bound_marginals_are_plain_counts",
+            "system/test_families.py::test_all_marginals_count_the_same_rows_at_most_r_of_a_unit",
+            "system/test_families.py::test_every_marginal_moves_by_at_most_r_rows_of_a_unit",
+        ),
+        (
+            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation("cells * size + (", "cells + (", "cells of a table run together"),
+            Mutation("if groups is None else groups[places[axis]]", "", "a level counts the positions below it"),
+            Mutation("// stride %", "// 1 %", "positions of another axis"),
+            Mutation("range(0, rows.size, CHUNK_ROWS)", "range(0, CHUNK_ROWS, CHUNK_ROWS)", "rows are left out"),
+            Mutation("np.add.at(table, cells, rows)", "np.add.at(table, cells, 1)", "equal rows count once"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/confidential/cube.py",
         (
             *("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
-            "unit/test_bounding.py",
+            *("unit/test_bounding.py", "unit/test_misfiled_rows.py"),
         ),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
             Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation(
+                "with guarded_polars():\n        counted", "if True:\n        counted", "Polars prints and spills"
+            ),
+            Mutation("with guarded_polars():\n        rows", "if True:\n        rows", "and over misfiled rows"),
+            Mutation(
+                "withheld(plan.source.written, problem, lambda: row_tables.first_rows(plan, seen, outside, key))",
+                "row_tables.first_rows(plan, seen, outside, key)",
+                "what Polars says of misfiled rows is shown",
+            ),
+            Mutation("    outside.unlink()\n", "", "misfiled rows stay"),
         ),
     ),
     Part(

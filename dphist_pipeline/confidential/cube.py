@@ -43,26 +43,26 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
     key = secrets.token_bytes(KEY_BYTES)
-    with _guarded():
-        counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged, key))
+    with _polars_alone():
+        counted = withheld(plan.source.written, problem, lambda: _count(plan, staged, key))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
-        observed = replace(observed, misfiled=_misfiled(plan.misfiled, folder, problem, key))
+        observed = replace(observed, misfiled=_count_misfiled(plan.misfiled, folder, problem, key))
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def _polars_alone() -> Iterator[None]:
     """Polars works for one caller at a time, in memory alone, and shows nothing."""
-    with ONE_AT_A_TIME, _nothing_spilled(), _silence():
+    with ONE_AT_A_TIME, _without_spilling(), _silence():
         yield
 
 
 @contextmanager
-def _nothing_spilled() -> Iterator[None]:
+def _without_spilling() -> Iterator[None]:
     """Polars keeps what it works on in memory, which is bounded: else it may write some to `/var/tmp`."""
     before = {name: os.environ.get(name) for name in UNLIMITED}
     pl.Config.load(json.dumps({"environment": UNLIMITED}))
@@ -95,7 +95,7 @@ def _silence() -> Iterator[None]:
         os.close(before)
 
 
-def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
+def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
     if plan.marginals:
         counts = table_counts.count_marginals(plan, staged, key)
     elif plan.privacy_unit == "row":
@@ -107,14 +107,14 @@ def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.i
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
 
 
-def _misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
+def _count_misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
     """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
     if plan is None or plan.rows_seen is None:
         return np.zeros(1, dtype=np.int64)
     apart = folder / "misfiled"
     apart.mkdir(mode=0o700, exist_ok=True)
     outside, seen = stage_rows(plan, apart), plan.rows_seen
-    with _guarded():
+    with _polars_alone():
         rows = withheld(plan.source.written, problem, lambda: row_tables.first_rows(plan, seen, outside, key))
     outside.unlink()
     return np.array([rows], dtype=np.int64)

@@ -28,7 +28,7 @@ from dphist_pipeline.confidential.reading.source import (
     OpenedSource,
     SourceRefused,
 )
-from dphist_pipeline.spec.sources import OpenedSource as Written
+from dphist_pipeline.spec.sources import Source as Written
 from examples import examples
 
 SECRET = "Zacharias"

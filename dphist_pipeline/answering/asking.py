@@ -13,11 +13,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dphist_pipeline.answering._macro_calls import Source, call_macro
+from dphist_pipeline.answering._macro_calls import CatalogueSource, call_macro
 from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
-from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import BinnedAxis, Domain
 from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
@@ -311,16 +311,16 @@ class Publication:
         return {"with_chance": True} if self.with_chance and "with_chance := false" in definition(macro) else {}
 
     @property
-    def _periods(self) -> tuple[Source, ...]:
+    def _periods(self) -> tuple[CatalogueSource, ...]:
         """All publications of the release that stand."""
         public = PublishedFolder(self.folder.resolve()).release.parent
         return tuple(Publication(*one).source for one in Catalogue(public).publications(self.audit["release"]))
 
     @property
-    def source(self) -> Source:
+    def source(self) -> CatalogueSource:
         """What macros know it by."""
         facts: Any = map(self.audit.get, ("audit_digest", "release", "period", "revision"))
-        return Source(self.folder.resolve(), *facts)
+        return CatalogueSource(self.folder.resolve(), *facts)
 
     def _whole_bins(self, box: Box) -> str:
         """A box as JSON; refuses one that cuts bins."""
@@ -362,14 +362,13 @@ class Publication:
         """The published columns of some axes or levels, with their types."""
         columns: dict[str, pa.DataType] = {}
         for axis in self.domain.axes:
-            levels = axis.levels if isinstance(axis, CategoricalAxis) else ()
             for name, kind in ReaderAxis(axis).published.items():
-                if by is None or (name if name in levels else axis.name) in by:
+                if by is None or (name if name in axis.levels else axis.name) in by:
                     columns[name] = kind
         return columns
 
 
-def _of_period(side: str, source: Source) -> dict[str, Any]:
+def _of_period(side: str, source: CatalogueSource) -> dict[str, Any]:
     """The columns of a change that tell a period by its key; as in SQL, one that is no day has no first day."""
     try:
         day = date.fromisoformat(source.period)

@@ -125,7 +125,11 @@ class Due:
         ready = {period.key: _ready(rule, period) for period in periods}
         keys = tuple(sorted(key for key in ready if key > before_upgrade))
         unfinished = sorted(
-            {charge.period for charge, state in charges if state == "unpublished" and not store.is_doubted(charge)}
+            {
+                charge.period
+                for charge, state in charges
+                if state == "unpublished" and not store.is_marked_for_approval(charge)
+            }
         )
         left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
@@ -173,7 +177,7 @@ def waived_periods(ledger: Ledger, release: str) -> Waived:
     return Waived(frozenset(periods), ended)
 
 
-def unpublished(ledger: Ledger, release: str) -> list[Charge]:
+def unpublished_charges(ledger: Ledger, release: str) -> list[Charge]:
     """What was charged for a release and is neither published nor rejected, by period and revision."""
     waiting = [charge for charge, state in charges_of(ledger, release) if state in OPEN_STATES]
     return sorted(waiting, key=attrgetter("period", "revision"))

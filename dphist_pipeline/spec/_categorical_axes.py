@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self, cast
+from typing import Annotated, ClassVar, Self, cast
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
@@ -14,7 +14,7 @@ from dphist_pipeline.base.tidying import STEPS, Step, tidied
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
-from dphist_pipeline.spec.mistakes import Location, MistakesError, located, shortened
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, with_location
 from dphist_pipeline.spec.sources import Decided
 
 WHERE_ANY = ("levels", "labels", "tidy", "spellings")
@@ -23,6 +23,8 @@ MOST_MISTAKES = 20
 
 class CategoricalAxisSpec(NamedAxis):
     """Named categories, compared as text, with coarser levels and labels where they are declared."""
+
+    said_by: ClassVar[tuple[str, ...]] = ("values", "values_from")
 
     values: Categories = Field(
         description="a list of categories, or a mapping with a word for each", examples=["[surgery, medicine]"]
@@ -92,6 +94,12 @@ class CategoricalAxisSpec(NamedAxis):
         """The columns of the published table."""
         return (self.name, *([f"{self.name}_label"] if self.labels else []), *self.levels)
 
+    @property
+    def declared_texts(self) -> dict[Location, tuple[str, ...]]:
+        """Categories, labels, and the groups of each level."""
+        lists: dict[Location, tuple[str, ...]] = {("values",): self.values, ("labels",): self.labels}
+        return lists | {("levels", name): groups for name, groups in self.levels.items()}
+
     @cached_property
     def axis(self) -> Axis:
         """The axis of the domain."""
@@ -137,7 +145,7 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     try:
         code_list = CodeListFields.model_validate(axis)
     except ValidationError as error:
-        problems += located(error, CodeListFields.model_fields)
+        problems += with_location(error, CodeListFields.model_fields)
     if problems:
         raise MistakesError(problems)
     try:

@@ -16,7 +16,7 @@ from dphist_pipeline.publishing.statements import Statement
 def release(
     specs: Annotated[
         list[Path],
-        typer.Argument(metavar="SPEC...", help="A release's YAML file, or several; with `for_each`, FILE#RELEASE."),
+        typer.Argument(metavar="SPEC", help="A release's YAML file, or several; with `for_each`, FILE#RELEASE."),
     ],
     period: Annotated[
         str | None,

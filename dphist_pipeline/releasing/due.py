@@ -124,7 +124,7 @@ class Due:
         ]
         ready = {period.key: _ready(rule, period) for period in periods}
         keys = tuple(sorted(key for key in ready if key > before_upgrade))
-        by_itself = [(charge, state) for charge, state in charges if not store.is_doubted(charge)]
+        by_itself = [(charge, state) for charge, state in charges if not store.is_marked_for_approval(charge)]
         unfinished = _unfinished(store, by_itself, ("unpublished",))
         left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
@@ -193,7 +193,7 @@ def waived_periods(ledger: Ledger, release: str) -> Waived:
     return Waived(frozenset(periods), ended)
 
 
-def unpublished(ledger: Ledger, release: str) -> list[Charge]:
+def unpublished_charges(ledger: Ledger, release: str) -> list[Charge]:
     """What was charged for a release and is neither published nor rejected, by period and revision."""
     waiting = [charge for charge, state in charges_of(ledger, release) if state in OPEN_STATES]
     return sorted(waiting, key=attrgetter("period", "revision"))

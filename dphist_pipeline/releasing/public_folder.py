@@ -23,8 +23,8 @@ from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,
+    read_sealed_audit,
     refuse_links,
-    sealed_audit,
 )
 from dphist_pipeline.releasing._approvals import finish_withdrawals, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
@@ -137,9 +137,9 @@ class PublicFolder:
 
         What was sent to an earlier bucket stays there.
         """
-        from dphist_pipeline.publishing.bucket_sync import checked_address
+        from dphist_pipeline.publishing.bucket_sync import check_address
 
-        return PublicFolder(self.store.with_address(checked_address(address)))
+        return PublicFolder(self.store.with_address(check_address(address)))
 
     def copy(self, progress: Progress = lambda step: None, everything: bool = False) -> Sent:
         """Brings the copy in the store's bucket to the state of the folder, whose catalogue is built if need be.
@@ -156,7 +156,7 @@ class PublicFolder:
         from dphist_pipeline.answering.catalogue import Catalogue
 
         store, public, key = self.store, self.store.public, Key("copied", "all", 1)
-        store.refuse_form_1()
+        store.refuse_old_layout()
         if store.public_address is None:
             raise no_address(store.root)
         finish_withdrawals(store, store.ledger())
@@ -189,7 +189,7 @@ class PublicFolder:
                         folder for folder in (public / path).parents if folder.parent.is_relative_to(public)
                     ]:
                         folder.rmdir()
-            upgraded = PublicFolder(self.store.upgraded())
+            upgraded = PublicFolder(self.store.upgrade())
         finish_withdrawals(upgraded.store, upgraded.store.ledger())
         upgraded.refresh(Key("upgraded", "all", 1), progress=progress, anew=True)
         return gone
@@ -207,7 +207,7 @@ class PublicFolder:
         from dphist_pipeline.publishing.published_pages import PublishedPages
 
         store = self.store
-        store.refuse_form_1()
+        store.refuse_old_layout()
         finish_withdrawals(store, store.ledger())
         done, read = Rendered(), vouching_reader(store)
         for place, folder in PublishedFolder.all_in(store.public):
@@ -246,7 +246,7 @@ class PublicFolder:
         progress("updating the catalogue")
         with self.store.run(key) as scratch, self.store.building():
             if not is_fresh():  # somebody else may just have built it
-                while (damaged := self._damaged_in_building(scratch, anew)) is not None:
+                while (damaged := self._build_derived(scratch, anew)) is not None:
                     place = place_of(f"{damaged.folder.relative_to(self.store.public).as_posix()}/")
                     folder = self.store.public / (place or "")
                     if place is None or folder == self.store.published(key) or not folder.exists():
@@ -272,7 +272,7 @@ class PublicFolder:
             for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
                 replace_public(folder / path, page, scratch)
 
-    def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
+    def _build_derived(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
         """Builds what is made from all publications; the damage of one that stopped it."""
         from dphist_pipeline.answering import building
 
@@ -306,5 +306,5 @@ def _following(published: Path) -> Path | None:
     from dphist_pipeline.publishing.surroundings import following
 
     with suppress(PublishedFilesDamaged):
-        return following(published.parents[1], sealed_audit(published))
+        return following(published.parents[1], read_sealed_audit(published))
     return None

@@ -20,7 +20,7 @@ from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.run import Run, chosen_period, nothing_charged
+from dphist_pipeline.releasing.run import Run, marking_uncharged, resolve_period
 from dphist_pipeline.releasing.store import Key, Store
 
 
@@ -66,7 +66,7 @@ def _published(
     progress: Progress,
 ) -> tuple[Run, Release]:
     """A period that is published, and not in the catalogue yet."""
-    with nothing_charged():
+    with marking_uncharged():
         if not isinstance(spec, ReleaseSpec):
             raise TypeError(f"release takes a spec, as load_spec(path) gives it, not a {type(spec).__name__}")
         store = store if isinstance(store, Store) else Store.open(Path(store))
@@ -158,7 +158,7 @@ def publish_approved(
     """
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
-    key = None if unnamed else chosen_period(spec, period, now).key
+    key = None if unnamed else resolve_period(spec, period, now).key
     key, revision = approvals.period_and_revision(spec, store, store.ledger(), key, revision)
     run = Run.begin(spec, store, key, now, progress=progress, revision=revision)
     if not run.rule.may_wait(run.charge):

@@ -75,7 +75,7 @@ def _release(
     from rich.markup import escape
 
     from dphist_pipeline.answering.doubts import doubt_of_publication
-    from dphist_pipeline.answering.past_periods import Compared
+    from dphist_pipeline.answering.past_periods import PeriodComparison
     from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
     from dphist_pipeline.cli.release.decide import print_waiting
     from dphist_pipeline.cli.terminal import err, print_json, print_release, print_warning, progress, statement_facts
@@ -103,7 +103,7 @@ def _release(
     older = "" if publication.replayed else _older_card(publication.path, publication.audit)
     statement, compared = (
         Statement.of(opened_store.ledger(), checked.account),
-        Compared.of_audit(publication.audit),
+        PeriodComparison.of_audit(publication.audit),
     )
     if as_json:
         doubt = doubt_of_publication(publication.path, publication.audit)

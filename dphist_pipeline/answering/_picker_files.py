@@ -40,7 +40,7 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut
+from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -442,7 +442,7 @@ def _rows_cut(
     ((seen, estimate, lower, upper),) = connection.execute(query, of).fetchall()
     if estimate is None:
         return None
-    cut = Cut(None, counted, estimate, lower, upper)
+    cut = BoundingEffect(None, counted, estimate, lower, upper)
     return [seen or 1] if cut.about < (limit or 0) else [seen or 1, cut.about, *cut.possible]
 
 

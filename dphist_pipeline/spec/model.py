@@ -42,8 +42,8 @@ from dphist_pipeline.spec._quality import (
     MOST_ROWS,
     Quality,
     QualitySpec,
-    checked,
-    refuse_untold,
+    check_quality,
+    refuse_unpublished_axes,
 )
 from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
 from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
@@ -51,7 +51,7 @@ from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
-from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_derived
+from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_mistakes
 from dphist_pipeline.spec.fields import (
     Epsilon,
     Flag,
@@ -74,10 +74,10 @@ from dphist_pipeline.spec.mistakes import (
     SpecError,
     WhichSpec,
     as_key,
-    located,
     mapping_of,
     place,
     shown,
+    with_location,
 )
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
 from dphist_pipeline.spec.sources import (
@@ -281,7 +281,7 @@ class DeclaredRelease(EngineField):
     @classmethod
     def _unit_is_of_the_source(cls, derived: Derive, info: ValidationInfo) -> Derive:
         if "privacy_unit" in info.data:
-            mistakes = unit_derived(derived, info.data["privacy_unit"].columns)
+            mistakes = unit_mistakes(derived, info.data["privacy_unit"].columns)
             if mistakes:
                 raise MistakesError(mistakes)
         return derived
@@ -368,7 +368,7 @@ class DeclaredRelease(EngineField):
     @field_validator("quality")
     @classmethod
     def _quality_fits(cls, quality: QualitySpec | None, info: ValidationInfo) -> QualitySpec | None:
-        return None if quality is None else checked(quality, info.data)
+        return None if quality is None else check_quality(quality, info.data)
 
     @field_validator("period")
     @classmethod
@@ -413,7 +413,7 @@ class DeclaredRelease(EngineField):
     @model_validator(mode="after")
     def _tables_fit(self) -> Self:
         if self.family is not None and self.quality is not None:
-            refuse_untold(self.quality, [axis.name for axis in self.family.domain.axes])
+            refuse_unpublished_axes(self.quality, [axis.name for axis in self.family.domain.axes])
         return self
 
     @model_validator(mode="after")
@@ -452,7 +452,7 @@ class DeclaredRelease(EngineField):
             context = {"base": Path(base).resolve(), "code_lists": code_lists}
             return cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
-            problems = [(place(where, at), problem) for at, problem in located(error, cls.model_fields, KINDS)]
+            problems = [(place(where, at), problem) for at, problem in with_location(error, cls.model_fields, KINDS)]
         raise SpecError(problems)
 
     @classmethod
@@ -698,9 +698,11 @@ class DeclaredRelease(EngineField):
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
         return self.expected(period, self.period_rule, self.files_before, self.files_after)
 
-    def looked_for(self, period: Period) -> Period:
+    def own_files_span(self, period: Period) -> Period:
         """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
-        return sources.looked_for(resolved(self.source), period, self.period_rule, self.files_before, self.files_after)
+        return sources.own_files_span(
+            resolved(self.source), period, self.period_rule, self.files_before, self.files_after
+        )
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""
@@ -753,13 +755,13 @@ class CubeSpec(BaseModel):
         try:
             spec = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
         except ValidationError as error:
-            mistakes = located(error, cls.model_fields, KINDS)
+            mistakes = with_location(error, cls.model_fields, KINDS)
         else:
             spec._given = domain if isinstance(domain, Domain) else None
             if spec.grid.cells > MOST_CELLS:
                 problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
-            elif taken := unit_derived(spec.derive, spec.privacy_unit.columns):
+            elif taken := unit_mistakes(spec.derive, spec.privacy_unit.columns):
                 mistakes = [(("derive", *at), problem) for at, problem in taken]
             elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]

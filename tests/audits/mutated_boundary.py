@@ -20,7 +20,7 @@ BOUNDARY = (
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("query.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("query.sensitivity(self.sensitivity),", "query.sensitivity(1),", "noise for Δ = 1"),
             Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
             Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
             Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
@@ -34,8 +34,8 @@ BOUNDARY = (
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
             Mutation('"partition": query.digest', '"partition": ""', "the journal forgets which groups were asked"),
             Mutation(
-                "WeightedSums(_unpacked(kept, self",
-                "question or (_unpacked(kept, self",
+                "WeightedSums(_unpack_lines(kept, self",
+                "query or (_unpack_lines(kept, self",
                 "a run goes on with its own weights",
             ),
             Mutation("budget.epsilon * min(parts)", "budget.epsilon * max(parts)", "a tree is refused half drawn"),

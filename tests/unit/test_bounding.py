@@ -287,7 +287,7 @@ def test_a_panic_of_polars_is_refused_by_its_type_and_prints_nothing(
         "axes": [{"column": "value", "start": 0, "stop": CELLS, "width": 1}],
     }
     spec = ReleaseSpec.from_attributes(attributes, tmp_path)
-    monkeypatch.setattr(cube, "_counted", lambda *given: pl.int_range(0, 2**62, eager=True))
+    monkeypatch.setattr(cube, "_count", lambda *given: pl.int_range(0, 2**62, eager=True))
     with pytest.raises(SourceRefused, match="could not be counted") as refused:
         cube.write_cube(plan_of(spec, spec.period_named("all")), tmp_path / "rows.parquet", tmp_path)
     assert refused.value.__context__ is None and "capacity" not in str(refused.value)

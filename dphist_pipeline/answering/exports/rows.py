@@ -20,7 +20,7 @@ from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication, marg
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.exports import columns
-from dphist_pipeline.answering.exports.columns import KEY, Cells, in_arrow
+from dphist_pipeline.answering.exports.columns import KEY, ExportedCells, in_arrow
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
@@ -134,7 +134,7 @@ class Exported:
         asked = () if self.held else self.publications
         told = {column.name: column for column in columns.COLUMNS}
         for one, numbers in zip(asked, _answered_at_once(asked, self.is_part), strict=True):
-            axes, cells = _axis_rows(one), Cells(one, numbers)
+            axes, cells = _axis_rows(one), ExportedCells(one, numbers)
             nulls = pa.nulls(int(one.audit["cells"]))
             yield pa.table(
                 [axes.get(name, nulls) if name in self._axes else in_arrow(told[name], cells) for name in self.columns],

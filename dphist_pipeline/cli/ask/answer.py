@@ -15,7 +15,7 @@ from dphist_pipeline.base.domain import with_words
 from dphist_pipeline.base.shown_below import commands_hide, limit_of, words_for
 from dphist_pipeline.cli.ask._answer_rows import (
     MARKS,
-    Asked,
+    AnswerOptions,
     answer_as_json,
     answer_rows,
     bins_in_words,
@@ -161,7 +161,7 @@ def answer(
 
     box = box_where(where)
     public = Store.public_folder(store)
-    question = Asked(
+    question = AnswerOptions(
         by=by,
         quantile=quantile,
         mean=mean,
@@ -265,7 +265,7 @@ def _share_of(count: Answer) -> str:
     return "more than 100 %" if error > count.unbiased else f"{100 * error / count.unbiased:.1f} %"
 
 
-def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
+def answer_pivot(publication: Publication, asked: AnswerOptions, box: Box) -> Pivot:
     """The pivot that was asked for.
 
     Raises:

@@ -39,7 +39,7 @@ from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
+from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 from dphist_pipeline.spec.sources import AN_ISO_DATE
@@ -174,7 +174,7 @@ def check(
     _refuse_unreadable(compared)
 
 
-def _refuse_unreadable(compared: Compared) -> None:
+def _refuse_unreadable(compared: ColumnComparison) -> None:
     if compared.unreadable:
         err.print(f"[bold red]error:[/] the spec is valid, and its source cannot be read: {escape(compared.problem)}")
         raise typer.Exit(1)

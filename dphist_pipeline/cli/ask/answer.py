@@ -255,10 +255,11 @@ def _two_periods(option: str) -> tuple[str, str]:
 
 def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
     """What readers call the unit of the estimate, and the number that the interval holds; only rows are bounded."""
+    from dphist_pipeline.base.counted_words import counted_words
     from dphist_pipeline.publishing.formatting import visible
 
     if audit.get("model") != "local":
-        return visible(audit.get("counted") or "records"), "true (bounded) count"
+        return visible(counted_words(audit) or "records"), "true (bounded) count"
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 

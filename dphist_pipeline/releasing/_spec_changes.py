@@ -109,7 +109,7 @@ def _differences(place: str, then: Any, now: Any) -> Iterator[Change]:
     elif then != now and place == "csv_quote":
         default = ", the default from 0.3.0 on; write `csv_quote: none`" if (then, now) == ("", '"') else ""
         yield place, quote_in_words(then), quote_in_words(now) + default
-    elif isinstance(then, list) and isinstance(now, list) and LONGEST_SHOWN < len(json.dumps([*then, *now])):
+    elif isinstance(then, list) and isinstance(now, list) and len(json.dumps([*then, *now])) > LONGEST_SHOWN:
         # Two long lists would look alike where they are cut: a code list with one value more.
         yield place, _entries(then, now), _entries(now, then)
     elif then != now:

@@ -20,7 +20,7 @@ from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, Pu
 if TYPE_CHECKING:
     from dphist_pipeline.releasing.store import Store
 
-_OF_SPEC = ("privacy_unit", "max_rows_per_unit", "neighbours", "mechanism", "settings", "derive", "keep")
+_OF_SPEC = ("privacy_unit", "max_rows_per_unit", "take", "neighbours", "mechanism", "settings", "derive", "keep")
 
 
 def read_vouched_audit(

@@ -177,6 +177,7 @@ BOUNDARY = (
             Mutation("% number == remainder", "% number <= remainder", "rows stand in several slices"),
             Mutation("part_of == part)", "part_of <= part)", "rows stand in several parts"),
             Mutation(".drop_nulls(words)", "", "rows in no cell count"),
+            Mutation("part.unique()", "part.unique(words)", "equal rows of two units are one row"),
         ),
     ),
     Part(
@@ -216,7 +217,7 @@ BOUNDARY = (
         (
             Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
             Mutation("staged, marks, seen, key", "staged, marks, seen + 1, key", "failures of T + 1 rows"),
-            Mutation("plan.domain.cells, seen, key)", "plan.domain.cells, seen + 1, key)", "and cut"),
+            Mutation("plan.domain.cells, seen, key,", "plan.domain.cells, seen + 1, key,", "and cut"),
             Mutation(
                 "_rows_by_unit(rows, seen).select(",
                 'rows.group_by("unit").agg(rows=pl.len()).select(',
@@ -241,7 +242,7 @@ BOUNDARY = (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
-            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation("plan.max_rows_per_unit, key", "plan.max_rows_per_unit + 1, key", "R + 1 rows a unit"),
         ),
     ),
     Part(

@@ -26,7 +26,7 @@ from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential import cube, row_queries, row_tables
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.confidential.reading.source import Source, SourceRefused
+from dphist_pipeline.confidential.reading.source import OpenedSource, SourceRefused
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import model
@@ -336,13 +336,13 @@ def test_the_replay_of_records_finds_rows_beyond_t_of_a_family(office: Office) -
     assert found
 
 
-def of_all_rows(source: Source, derived: Any, whole: Any = ingest.with_derived_columns) -> Source:
+def of_all_rows(source: OpenedSource, derived: Any, whole: Any = ingest.with_derived_columns) -> OpenedSource:
     made = whole(source, derived)
     years = "min(years) OVER () AS years"
     return replace(made, relation=f"SELECT * REPLACE ({years}) FROM ({made.relation})")
 
 
-def by_its_share(source: Source, keep: Any, types: Any, numbers: Any) -> Source:
+def by_its_share(source: OpenedSource, keep: Any, types: Any, numbers: Any) -> OpenedSource:
     most = "QUALIFY count(*) OVER (PARTITION BY start) * 3 < count(*) OVER ()"
     return replace(source, relation=f"SELECT * FROM ({source.relation}) {most}")
 

@@ -304,7 +304,7 @@ FAULTS: dict[str, tuple[Way, Callable[[], Any]]] = {
     "no bounding": (WAYS["text"], lambda: patch.object(cube, "count_bounded", unbounded)),
     "forms that are not applied": (
         WAYS["form all forms"],
-        lambda: patch.object(units, "_normal", lambda text, forms: text),
+        lambda: patch.object(units.unit_forms, "form_steps", lambda form, name, point: []),
     ),
     "zeros told apart by their sign": (
         WAYS["floats"],

@@ -53,8 +53,9 @@ class DerivedFiles:
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
             listed = _listed(folder)
             periods = [period for path in sorted(folder.glob("period=*")) for period in _current(path, listed, read)]
-            content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
-            text = json.dumps(content, indent=2) + "\n"
+            # A period a line: the lines of the others stay as they were.
+            head = json.dumps({"schema_version": SCHEMA_VERSION, "release": folder.name})[:-1]
+            text = f'{head}, "periods": [\n' + ",\n".join(map(json.dumps, periods)) + "\n]}\n"
             if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
                 replace_public(folder / CURRENT, text, scratch)
 
@@ -87,8 +88,8 @@ class DerivedFiles:
         """The paths and files that are there: the catalogue, then the pages that name it, last."""
         latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
         latest += sorted(self.public.glob("*/picker/**/*.js"))
-        pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
-        for source in [*latest, self.public / CATALOGUE, *pages]:
+        pages = [*sorted(self.public.glob("*/periods-*.html")), *sorted(self.public.glob(f"*/{INDEX}"))]
+        for source in [*latest, self.public / CATALOGUE, *pages, self.public / INDEX]:
             path = source.relative_to(self.public).as_posix()
             if is_path(path) and os.path.lexists(source):
                 yield path, source

@@ -124,11 +124,14 @@ def write_table(table: pa.Table, columns: Mapping[str, str], facts: Mapping[str,
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables as one; columns that differ in type, because a revision has other axes, become text."""
     kinds: dict[str, set[pa.DataType]] = {}
-    for field in (field for table in tables for field in table.schema):
+    for field in (field for schema in dict.fromkeys(table.schema for table in tables) for field in schema):
         if field.type != pa.null():
             kinds.setdefault(field.name, set()).add(field.type)
     types = {name: types.pop() if len(types) == 1 else pa.string() for name, types in kinds.items()}
+    whole = {
+        schema: pa.schema([field.with_type(types.get(field.name, pa.string())) for field in schema])
+        for schema in dict.fromkeys(table.schema for table in tables)
+    }
     return pa.concat_tables(
-        table.cast(pa.schema([field.with_type(types.get(field.name, pa.string())) for field in table.schema]))
-        for table in tables
+        table if whole[table.schema] == table.schema else table.cast(whole[table.schema]) for table in tables
     )

@@ -30,7 +30,7 @@ from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.publishing.growing_tables import GrowingTable, Key, Part
 from dphist_pipeline.publishing.public_names import CURRENT
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, sealed_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, read_sealed_audit
 
 CELLS, XLSX = "cells", "cells.xlsx"
 MOST_ROWS = 10**6
@@ -65,7 +65,7 @@ class _Source:
 
     def publication(self) -> Publication:
         """The publication; its file is checked."""
-        return Publication(self.file.parent, sealed_audit(self.file.parent))
+        return Publication(self.file.parent, read_sealed_audit(self.file.parent))
 
 
 def write_latest_cells(public: Path, scratch: Path, anew: bool = False) -> None:

@@ -34,7 +34,7 @@ from dphist_pipeline.ledger.entries import (
 )
 from dphist_pipeline.ledger.errors import LedgerError, UnknownAccount, not_recordable
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
-from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
+from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verify_whole
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
@@ -59,7 +59,7 @@ class Ledger(OpenedLedger):
             facts |= {"operator": operator.facts()} if operator is not None else {"schema_version": 1}
             writing = Writing(connection, Books(draft.where), opened.present())
             writing.append("created", facts, operator=operator)
-        return cls(file, verified(file))
+        return cls(file, verify_whole(file))
 
     @classmethod
     def open(cls, url: str | sa.URL, expected_id: str | None = None) -> Ledger:
@@ -68,7 +68,7 @@ class Ledger(OpenedLedger):
         Without an id, any ledger is taken: for a store that is only being made.
         """
         file = ledger_database(url)
-        books = verified(file)
+        books = verify_whole(file)
         books.refuse_moved(file.engine)
         if expected_id not in (None, books.ledger_id):
             raise LedgerError("ledger_foreign", where=file.where, found=books.ledger_id, expected=expected_id)

@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
@@ -41,7 +42,7 @@ from dphist_pipeline.publishing._release_history import (
     days_in_words,
     history,
     number_in_words,
-    read_listed,
+    read_history,
     revisions,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
@@ -75,7 +76,7 @@ FROM_ZERO = 0.5  # the scale starts at 0 if the lowest end is below this part of
 Point = tuple[str, float, float | None, float | None]  # the first day as ISO text, the total, ends of its interval
 
 
-class Counted(NamedTuple):
+class CountWords(NamedTuple):
     """What the counts of a release are counts of: parts, which each page words in its own language.
 
     `what` is as the spec has it, empty for rows; `cap`: how many of each unit count, 0 without a cap; `unit`: as
@@ -88,10 +89,10 @@ class Counted(NamedTuple):
     is_reported: bool
 
     @classmethod
-    def of(cls, audit: Mapping[str, Any]) -> Counted:
+    def of(cls, audit: Mapping[str, Any]) -> CountWords:
         unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
         what, called = (
-            shortened(str(text), MOST_LETTERS) for text in (audit.get("counted") or "", audit.get("unit_label") or unit)
+            shortened(str(text), MOST_LETTERS) for text in (counted_words(audit), audit.get("unit_label") or unit)
         )
         return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
 
@@ -118,7 +119,7 @@ class Summary:
     made_from: str
     release: str
     title: str
-    counted: Counted
+    counted: CountWords
     periods: int
     newest: ListedPublication | None
     withdrawn: int
@@ -195,12 +196,12 @@ def _summary(release: Path) -> Summary | None:
         newest = facts.pop("newest")
         if facts.pop("form") != FORM:
             return None
-        facts["newest"] = next(iter(read_listed([newest]).values())) if newest is not None else None
+        facts["newest"] = next(iter(read_history([newest]).values())) if newest is not None else None
         points = [_point(*point) for point in facts.pop("points")]
         if any(not is_path(f"{release.name}/{path}") for path in facts["files"]):
             return None
         counts = [facts[name] for name in ("periods", "withdrawn", "superseded")]
-        counted = Counted(*facts.pop("counted"))
+        counted = CountWords(*facts.pop("counted"))
         texts = [*(facts[name] for name in ("made_from", "title")), counted.what, counted.unit]
         counts.append(counted.cap)
         if (
@@ -233,7 +234,7 @@ def _release_pages(folder: Path, mark: str, about: About, anew: bool) -> Iterato
     """
     years = sorted(page.name for page in folder.glob(_YEAR.format("*")) if is_path(f"{folder.name}/{page.name}"))
     told = {} if anew else {name: _told(folder, name) for name in (INDEX, *years)}
-    known = {key: one for facts in told.values() for key, one in read_listed(facts.get("publications", [])).items()}
+    known = {key: one for facts in told.values() for key, one in read_history(facts.get("publications", [])).items()}
     publications = history(folder, known)
     with in_language(_language(folder, publications, about)):
         page, left_out = _fitting(publications, MOST_LISTED, partial(_of_release, folder, mark, about))
@@ -254,7 +255,7 @@ def _told(release: Path, name: str) -> dict[str, Any]:
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         with open_below(release, name) as file:
             told = _block(file.read().decode(), _PERIODS)
-        read_listed(told["publications"])
+        read_history(told["publications"])
         return told if told["form"] == FORM else {}
     return {}
 
@@ -372,7 +373,7 @@ def _of_release(
         made_from=mark,
         release=folder.name,
         title=title,
-        counted=Counted.of(audit),
+        counted=CountWords.of(audit),
         periods=len(current),
         newest=newest,
         withdrawn=sum(bool(publication.withdrawn_on) for publication in publications),
@@ -392,7 +393,7 @@ def _of_release(
         counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
         periods_block=_told_in_page(listed, mark),
-        json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
+        json_ld=json_in_page(dataset(_search_entry(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
@@ -429,13 +430,13 @@ def _audit(published: Path) -> dict[str, Any]:
     return {}
 
 
-def _described(summary: Summary) -> Described:
+def _search_entry(summary: Summary) -> SearchEntry:
     """A release for search engines, in English, since what stands beside it is."""
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
     with in_language(""):
         counted_in_words = summary.counted.in_words()
-    return Described(
+    return SearchEntry(
         summary.release,
         summary.title,
         f"{summary.title}: {counted_in_words}",
@@ -560,8 +561,8 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(english, newest, [_described(summary) for summary in summaries], about)),
-        releases=[_listed(summary, many) for summary in summaries],
+        json_ld=json_in_page(data_catalogue(english, newest, [_search_entry(summary) for summary in summaries], about)),
+        releases=[_summary_entry(summary, many) for summary in summaries],
         many=many,
         about=_about(about, title, None),
         catalogue=CATALOGUE,
@@ -574,7 +575,7 @@ def _title_of_all(about: About) -> str:
     return gettext("Published tables")
 
 
-def _listed(summary: Summary, many: bool) -> dict[str, Any]:
+def _summary_entry(summary: Summary, many: bool) -> dict[str, Any]:
     picture: TotalPicture | None = None if many else total_picture(summary.points)
     return {
         "summary": summary,
@@ -586,7 +587,7 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Described:
+class SearchEntry:
     """A release in the words that search engines show; texts are empty where nothing stands or nobody knows.
 
     `name`: of its folder. `title`: of the newest publication. `words`: what is counted. `version`: the newest period
@@ -601,7 +602,7 @@ class Described:
     days: str
 
 
-def dataset(described: Described, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
+def dataset(described: SearchEntry, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
     """A release for its own page; `files` have all current cells, below the folder of the release.
 
     The audit is of the newest publication; empty if there is none.
@@ -632,7 +633,7 @@ def dataset(described: Described, audit: Mapping[str, Any], about: About, files:
     }
 
 
-def data_catalogue(title: str, modified: str, releases: Sequence[Described], about: About) -> dict[str, Any]:
+def data_catalogue(title: str, modified: str, releases: Sequence[SearchEntry], about: About) -> dict[str, Any]:
     """All releases for the page of all; `modified`: the day of the latest publication, or empty."""
     return {
         **CONTEXT,

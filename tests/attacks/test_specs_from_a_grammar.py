@@ -181,7 +181,7 @@ def any_list(file: Path, rule: CodeListFolders) -> Path:
     return file.resolve(strict=True)
 
 
-def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool = False) -> np.ndarray:
     return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells).astype(np.int64)
 
 

@@ -20,7 +20,7 @@ BOUNDARY = (
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("query.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("query.sensitivity(self.sensitivity),", "query.sensitivity(1),", "noise for Δ = 1"),
             Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
             Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
             Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
@@ -34,8 +34,8 @@ BOUNDARY = (
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
             Mutation('"partition": query.digest', '"partition": ""', "the journal forgets which groups were asked"),
             Mutation(
-                "WeightedSums(_unpacked(kept, self",
-                "question or (_unpacked(kept, self",
+                "WeightedSums(_unpack_lines(kept, self",
+                "query or (_unpack_lines(kept, self",
                 "a run goes on with its own weights",
             ),
             Mutation("budget.epsilon * min(parts)", "budget.epsilon * max(parts)", "a tree is refused half drawn"),
@@ -174,6 +174,7 @@ BOUNDARY = (
             Mutation("% number == remainder", "% number <= remainder", "rows stand in several slices"),
             Mutation("part_of == part)", "part_of <= part)", "rows stand in several parts"),
             Mutation(".drop_nulls(words)", "", "rows in no cell count"),
+            Mutation("part.unique()", "part.unique(words)", "equal rows of two units are one row"),
         ),
     ),
     Part(
@@ -213,7 +214,7 @@ BOUNDARY = (
         (
             Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
             Mutation("staged, marks, seen, key", "staged, marks, seen + 1, key", "failures of T + 1 rows"),
-            Mutation("plan.domain.cells, seen, key)", "plan.domain.cells, seen + 1, key)", "and cut"),
+            Mutation("plan.domain.cells, seen, key,", "plan.domain.cells, seen + 1, key,", "and cut"),
             Mutation(
                 "_rows_by_unit(rows, seen).select(",
                 'rows.group_by("unit").agg(rows=pl.len()).select(',
@@ -238,7 +239,7 @@ BOUNDARY = (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
-            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation("plan.max_rows_per_unit, key", "plan.max_rows_per_unit + 1, key", "R + 1 rows a unit"),
         ),
     ),
     Part(

@@ -1,6 +1,6 @@
 """From records to files: bounding and binning included, a neighbour moves nothing further than noise was bought for.
 
-With the doors' answers kept, the public files are the same byte for byte; with others, they have the same layout.
+With the measurements' answers kept, the public files are the same byte for byte; with others, their layout is the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from examples import mostly_audited
 
 LONG = pytest.mark.audit
 YEARS = {**AGE, "width": 5}  # 23 cells, so that every mechanism has something to choose
-# Quickly, one for every kind of door.
+# Quickly, one for every kind of measurement.
 QUICK = {"geometric", "ahp", "privelet", "structure_first", "kd_hierarchy"}
 NAMES = [name if name in QUICK else pytest.param(name, marks=LONG) for name in mechanisms.names()]
 
@@ -49,7 +49,9 @@ def notion(kind: str) -> str:
 
 @pytest.mark.parametrize("kind", SOME_KINDS)
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 40), marks=LONG)], ids=["few", "many"])
-def test_one_unit_moves_counts_and_doors_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
+def test_one_unit_moves_counts_and_measurements_no_further_than_declared(
+    office: Office, kind: str, seeds: range
+) -> None:
     bureau = Bureau(office, notion(kind))
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 

@@ -1,5 +1,14 @@
 """The registry of mechanisms: each is one file of this folder, and the file name is its name in a spec.
 
+Of the papers: `adaptive_grid`, `ahp`, `boost`, `cnfg`, `dawa`, `dpcube`, `dphr`, `grouping_smoothing`, `ihp`,
+`kd_hierarchy`, `noise_first`, `p_hpartition`, `privelet`, `sreb_gca`, `structure_first`, `workload`. What differs from
+the paper stands in each card.
+
+Ours, of known parts: `adaptive` and `bayes` (cells shrunk by empirical Bayes), `adaptive_boxes` and `multiscale` (sums
+of several sizes), `tables` (several tables measured together).
+
+Plain: `geometric`, noise on every cell and nothing else.
+
 A mechanism file holds a card (its docstring) and one frozen dataclass derived from `Mechanism`, whose fields are its
 settings, each with a `Setting` in its annotation. Nothing else has to be registered. It asks `PrivateCounts` for noisy
 numbers, and for choices by a score of `confidential.scores`. A new score is a class there: no code of a mechanism runs
@@ -136,7 +145,7 @@ class Mechanism(ABC):
 
 
 @dataclass(frozen=True)
-class Home:
+class Origin:
     """Where a mechanism is defined.
 
     Attributes:
@@ -152,16 +161,16 @@ class Home:
 
 
 @cache
-def _homes() -> dict[str, list[Home]]:
+def _homes() -> dict[str, list[Origin]]:
     """Every mechanism's homes by name; more than one where packages disagree. Loads no mechanism."""
     homes = {
-        module.name: [Home(f"{__name__}.{module.name}")]
+        module.name: [Origin(f"{__name__}.{module.name}")]
         for module in iter_modules(__path__)
         if not module.name.startswith("_")
     }
     for point in entry_points(group=GROUP):
         about = point.dist
-        home = Home(point.module, about.name if about else "unknown", about.version if about else "")
+        home = Origin(point.module, about.name if about else "unknown", about.version if about else "")
         if home not in homes.setdefault(point.name, []):
             homes[point.name].append(home)
     return homes
@@ -172,7 +181,7 @@ def names() -> list[str]:
     return sorted(_homes())
 
 
-def home(name: str) -> Home:
+def home(name: str) -> Origin:
     """Where the mechanism of that name is defined.
 
     Raises:

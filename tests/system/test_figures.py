@@ -39,7 +39,13 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
     monkeypatch.chdir(office.folder)
     monkeypatch.setattr(building, "build_apart", building.build)  # in this process, which reads no more than another
     rows = [
-        {"patient": number, "county": county, "age": number % 60, "stay": number % 30, "day": f"{month}-{day:02}"}
+        {
+            "patient": 1000 * int(county) + number,
+            "county": county,
+            "age": number % 60,
+            "stay": number % 30,
+            "day": f"{month}-{day:02}",
+        }
         for month, day in (("2026-03", 3), ("2026-03", 10))
         for county, size in (("01", 300), ("02", 300), ("03", 10))
         for number in range(size)

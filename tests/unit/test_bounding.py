@@ -47,7 +47,7 @@ tables = st.sampled_from([whole_units, text_units]).flatmap(
 bounds = st.integers(1, 5)
 
 
-def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS) -> np.ndarray:
+def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS, distinct: bool = False) -> np.ndarray:
     """Kept rows of every cell."""
     unit_type = pl.Int64 if all(isinstance(unit, int) for unit, _ in rows) else pl.String
     frame = pl.DataFrame(list(rows), schema={"unit": unit_type, "code": pl.Int32}, orient="row")
@@ -55,7 +55,7 @@ def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS) -> 
         staged = Path(folder) / "rows.parquet"
         frame.write_parquet(staged, row_group_size=7)
         with one_engine():
-            return count_bounded(staged, cells, max_rows, key)
+            return count_bounded(staged, cells, max_rows, key, distinct)
 
 
 def mixed(word: int) -> int:
@@ -98,6 +98,12 @@ def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_ro
     alone = [counted([row for row in rows if row[0] == unit], max_rows) for unit in units]
     shuffled = shuffle.sample(rows, len(rows))
     assert counted(shuffled, max_rows).tolist() == sum(alone, np.zeros(CELLS, dtype=np.int64)).tolist()
+
+
+@examples(25)
+@given(rows=tables, max_rows=bounds)
+def test_equal_rows_of_a_unit_are_one_row_before_they_are_bounded(rows: Rows, max_rows: int):
+    assert counted(rows, max_rows, distinct=True).tolist() == counted(sorted(set(rows), key=str), max_rows).tolist()
 
 
 @pytest.mark.slow
@@ -143,6 +149,50 @@ def test_slices_passes_parts_and_blocks_keep_the_same_rows(
     for rows_in_slice, rows_in_pass in ((10**6, 10**6), (50, 10**6), (10**6, 60), (10**6, 7), (100, 30)):
         in_small_pieces(monkeypatch, rows_in_slice, rows_in_pass)
         assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == whole
+
+
+@pytest.mark.parametrize(("units", "cells"), [(200, CELLS), (1, 500), (1, 1)], ids=["many", "one", "one cell"])
+def test_no_more_rows_are_held_at_once_than_memory_has_place_for(
+    units: int, cells: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Of 600 rows, 100 of a slice and 40 of a pass; some more where numbers are uneven."""
+    held, collect, first_rows = Counter[str](), pl.LazyFrame.collect, bounding._first_rows
+
+    def collected(frame: pl.LazyFrame, **given: object) -> pl.DataFrame:
+        found = collect(frame, **given)
+        for column in found.columns:
+            held[column] = max(held[column], found.height)
+        return found
+
+    def first(rows: pl.DataFrame, *given: object) -> pl.DataFrame:
+        held["block"] = max(held["block"], rows.height)
+        return first_rows(rows, *given)
+
+    in_small_pieces(monkeypatch, 100, 40)
+    monkeypatch.setattr(pl.LazyFrame, "collect", collected)
+    monkeypatch.setattr(bounding, "_first_rows", first)
+    rows = [(row % units, row * 7 % cells) for row in range(600)]
+    assert counted(rows, 1, cells=cells).sum() == units
+    assert held["hash"] <= 200 and held["value"] <= 100
+    most = 45 if units > 1 else 120
+    assert max(held["number"], held["unit"]) <= most and held["block"] <= 60
+
+
+def test_nobody_can_foresee_which_units_share_a_hash():
+    units = pl.LazyFrame({"unit": ["ann", "bob"]})
+    keys = [bytes(KEY_BYTES), KEY]
+    assert len({units.select(bounding._hash(key)).collect().item(row, 0) for key in keys for row in (0, 1)}) == 4
+
+
+def test_a_word_that_is_no_number_of_a_cell_may_be_large(tmp_path: Path):
+    """Packed beside the number of a unit, it would be taken for another unit's."""
+    words = [2**61 - 1, 2**33, 3, 2**33, 3]
+    pl.DataFrame({"unit": [0, 0, 0, 1, 1], "marks": words}).write_parquet(tmp_path / "rows.parquet")
+    kept = Counter[int]()
+    for (codes,), added in kept_words(tmp_path / "rows.parquet", ["marks"], 1, KEY):
+        for code, number in zip(codes.tolist(), added.tolist(), strict=True):
+            kept[code] += number
+    assert sum(kept.values()) == 2 and set(+kept) <= set(words) and min(kept.values()) >= 0
 
 
 @pytest.mark.parametrize("rows_in_pass", [10**6, 20])
@@ -281,7 +331,7 @@ def test_a_panic_of_polars_is_refused_by_its_type_and_prints_nothing(
         "axes": [{"column": "value", "start": 0, "stop": CELLS, "width": 1}],
     }
     spec = ReleaseSpec.from_attributes(attributes, tmp_path)
-    monkeypatch.setattr(cube, "_counted", lambda *given: pl.int_range(0, 2**62, eager=True))
+    monkeypatch.setattr(cube, "_count", lambda *given: pl.int_range(0, 2**62, eager=True))
     with pytest.raises(SourceRefused, match="could not be counted") as refused:
         cube.write_cube(plan_of(spec, spec.period_named("all")), tmp_path / "rows.parquet", tmp_path)
     assert refused.value.__context__ is None and "capacity" not in str(refused.value)

@@ -78,7 +78,7 @@ class DeclaredFigures:
             "figures": [figure.normalised() for figure in self.figures],
             "populations": {path: asdict(population) for path, population in self.populations.items()},
         }
-        if self == type(self).read(release):
+        if self.digest == type(self).read(release).digest:
             return False
         replace_public(release / DECLARED, json.dumps(content, ensure_ascii=False) + "\n", scratch)
         return True

@@ -215,3 +215,28 @@ def test_the_figures_of_a_family_are_those_of_its_best_tables(office: Office) ->
     assert {line["figure"] for line in lines(office)} == {figure["name"] for figure in FIGURES}
     assert lines(office, figure="rate")[0]["release"] == "wards"
     assert "stays per 1,000" in card(office)
+
+
+def test_figures_are_exported_in_the_formats_of_offices(office: Office) -> None:
+    pytest.importorskip("xlsxwriter")
+    openpyxl = pytest.importorskip("openpyxl")
+    office.released("--period", FIRST)
+    for to, ending in {"csv": "csv", "parquet": "parquet", "xlsx": "xlsx", "sdmx-csv": "sdmx.csv"}.items():
+        done = office.run("export", "wards", "--figures", "all", "--to", to)
+        assert done.code == 0 and Path(f"wards_figures.{ending}").exists(), done.err
+    told = lines(office)
+    assert pl.read_parquet("wards_figures.parquet").to_dicts() == told
+    assert Path("wards_figures.csv").read_text() == (office.store / "public/wards/latest/figures.csv").read_text()
+    sheet = [*openpyxl.load_workbook("wards_figures.xlsx")["figures"].values]
+    assert [row[7] for row in sheet[1:]] == [line["value"] for line in told]
+    header, first, *_ = (line.split(",") for line in Path("wards_figures.sdmx.csv").read_text().splitlines())
+    assert header[3:8] == ["FIGURE", "COUNTY", "AGE", "TIME_PERIOD", "OBS_VALUE"]
+    assert first[3:7] == ["rate", "01", "_Z", FIRST]
+    several = office.run("export", "wards", "--figures", "all", "--to", "px")
+    assert several.code == 1 and "a PX file holds one figure" in several.err
+    assert office.run("export", "wards", "--figures", "rate", "--to", "px").code == 0
+    px = Path("wards_figures.px").read_text()
+    assert 'VALUES("county")="01","02","03";' in px and '".." ".." ".."' in px.splitlines()[-2]
+    assert office.run("export", "wards", "--to", "xlsx").code == 0
+    assert openpyxl.load_workbook("wards_published.xlsx").sheetnames == ["data", "notes", "figures"]
+    assert "Did you mean 'rate'" in office.run("export", "wards", "--figures", "rat", "--to", "csv").err

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import OTHER, Axis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
@@ -135,5 +135,6 @@ def _total(value: float, variance: float, scale: Fraction) -> AxisSums:
 def _labels(axis: Axis) -> tuple[str, ...]:
     if isinstance(axis, CategoricalAxis):
         return axis.values + (OTHER,) * axis.other
+    assert isinstance(axis, BinnedAxis), "sums over periods are of rows"
     ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
     return tuple(OTHER if math.isnan(lower) else ReaderAxis(axis).range_in_words(lower, upper) for lower, upper in ends)

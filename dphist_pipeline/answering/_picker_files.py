@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.base.about_publisher import About
-from dphist_pipeline.base.domain import OTHER, BinnedAxis
+from dphist_pipeline.base.domain import OTHER, BinnedAxis, CategoricalAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.base.shown_below import limit_of
@@ -327,7 +327,7 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
             told |= {"other": axis.other_cell is not None, "binned": True, "atoms": audit.get("atoms")}
             told |= {side: _ends(axis, end) for side, end in zip(("lower", "upper"), axis.bounds, strict=True)}
             told |= {"spans": _spans(axis, closed=audit.get("model") == "local")}
-        else:
+        elif isinstance(axis, CategoricalAxis):
             none = [None] * (axis.other_cell is not None)
             told |= {"binned": False, "values": [*axis.values, *none]}
             told["levels"] = [[level, [*groups, *none]] for level, groups in axis.levels.items()]

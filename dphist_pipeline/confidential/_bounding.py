@@ -60,6 +60,31 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Number
     return counts
 
 
+def count_amounts(staged: Path, cells: int, max_rows: int, key: bytes) -> tuple[Numbers, Numbers]:
+    """Counts the kept rows of every cell, and the parts of these that the upper end of the amount has.
+
+    The parts are a word of a row: which rows are kept of a unit depends on its rows and the key alone. They are added
+    up before anything leaves the engine, since nearly as many (code, parts) may differ as there are rows.
+
+    Args:
+        staged: as for `count_bounded`, with `amount`, the parts of each row.
+
+    Returns:
+        Kept rows and their parts, shape (cells,) each; exact, since 2^63 holds the parts of 2^47 rows.
+    """
+    counts, parts, words = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64), ["code", "amount"]
+    for rows in slices(staged, words, key):
+        sums = pl.len().cast(pl.Int64).alias("rows"), pl.col("amount").cast(pl.Int64).sum().alias("parts")
+        counted = rows.group_by("code").agg(*sums).collect(engine="streaming")
+        counts[counted["code"].to_numpy()] += counted["rows"].to_numpy()
+        parts[counted["code"].to_numpy()] += counted["parts"].to_numpy()
+        crowded = _crowded(rows.select("hash").collect(engine="streaming")["hash"], max_rows)
+        for (codes, of_row), more in _corrections(rows, crowded, words, max_rows, key):
+            np.add.at(counts, codes, more)
+            np.add.at(parts, codes, more * of_row)
+    return counts, parts
+
+
 def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """Codes of several words, shape (words, codes), and what to add to the kept rows of each, in parts.
 
@@ -97,15 +122,16 @@ def scan(staged: Path, words: Sequence[str]) -> pl.LazyFrame:
     return pl.scan_parquet(staged, glob=False).drop_nulls(words)
 
 
-def count_rows(staged: Path, cells: int) -> Numbers:
+def count_rows(staged: Path, cells: int, column: str = "rows") -> Numbers:
     """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,).
 
     Args:
         staged: Parquet with `code` and `rows`, how many rows have it; rows without a code are in no cell.
+        column: what is added up; `amount` has the parts of these rows that the upper end of an amount has.
     """
     counts = np.zeros(cells, dtype=np.int64)
-    (codes,), rows = counted_rows(staged, ["code"])
-    np.add.at(counts, codes, rows)
+    counted = scan(staged, ["code"]).collect(engine="streaming")
+    np.add.at(counts, counted["code"].to_numpy(), counted[column].to_numpy())
     return counts
 
 

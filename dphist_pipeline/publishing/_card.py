@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CategoricalAxis, Domain, with_words
+from dphist_pipeline.base.domain import OTHER, AmountAxis, Axis, BinnedAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.base.languages.texts import (
     ENGLISH,
     gettext,
@@ -182,6 +182,8 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
             **{"tidy": list(axis.tidy), "spellings": len(axis.spellings)},
         }
+    if isinstance(axis, AmountAxis):
+        return facts | {"kind": axis.kind, "ends": [number_text(axis.written(end)) for end in axis.ends]}
     few = axis.bins <= MOST_NAMED
     ends = [end_in_words(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
     widths = np.diff(axis.edges)
@@ -206,7 +208,7 @@ def example_box(domain: Domain) -> str:
         if isinstance(axis, BinnedAxis):
             middle = axis.written(axis.edges[axis.bins // 2])
             boxes.append(f"[{literal(middle) if axis.reads == 'days' else middle}, NULL]")
-        else:
+        elif isinstance(axis, CategoricalAxis):
             boxes.append(literal(axis.values[0]))
     return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, boxes, strict=False)) + "}"
 

@@ -63,7 +63,7 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return {}
-    queries, widths = list(_queries(spec, seen)), dict[str, int]()
+    queries, widths = list(_queries(spec, seen)), dict[str, float]()
     each = spec.epsilon * spec.quality.share / len(queries)
     for query in queries:
         half = noise_law(query.query.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)

@@ -17,7 +17,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.base.about_publisher import faults
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.base.zone_data import MEND, zone_difference
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
@@ -395,6 +395,8 @@ def _bins(axis: Axis) -> str:
         spelled = [ends[0] + ", ".join(map(axis.written, pair)) + ends[1] for pair in (pairs[0], pairs[-1])]
         phrases = [" … ".join(dict.fromkeys(spelled))]
         phrases += ["everything below"] * axis.below + ["everything above"] * axis.above
+    elif isinstance(axis, AmountAxis):
+        phrases = [f"an amount from {axis.written(axis.low)} to {axis.written(axis.high)}; what lies beyond is cut"]
     else:
         examples = ", ".join(axis.values[:MOST_EXAMPLES])
         phrases = [examples if len(axis.values) <= MOST_EXAMPLES else f"{examples}, … {axis.values[-1]}"]

@@ -208,6 +208,7 @@ def _counted(session: Any, plan: CountingPlan, columns: Columns, files: Sequence
             places = {"category": list(texts), "position": np.array([*texts.values()], dtype=np.int64)}
             _view(session, f"categories_{number}", places)
         elif position.table:
+            assert isinstance(axis, BinnedAxis), "a spec with an amount has no Spark"
             ends = np.array(axis.edges)
             _view(session, f"bins_{number}", {"bin": np.arange(axis.bins), "lower": ends[:-1], "upper": ends[1:]})
     cells = _cells(plan, columns, axes)

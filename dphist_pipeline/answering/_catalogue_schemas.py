@@ -53,6 +53,7 @@ RELEASES = _schema(
     _GRID,
     _SCALE,
     ("noise_variance", _REAL, "variance of one draw of the noise"),
+    ("half_part", _REAL, "how far rounding to parts of rows may move an amount; null without an amount"),
     (
         "tail_rate",
         _REAL,

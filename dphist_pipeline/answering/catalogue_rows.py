@@ -221,6 +221,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
     return {
         **row,
         **{f"tail_{name}": bound for name, bound in tail.items()},
+        "half_part": audit["amount"]["worth_of_part"] / 2 if "amount" in audit else None,
         "period_start": day_of_period(audit, "period_start"),
         "period_end": day_of_period(audit, "period_end"),
         "published_on": day_of_period(audit, "published_on"),

@@ -63,10 +63,10 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     seen = rows_seen(spec)
     if spec.quality is None or seen is None:
         return {}
-    queries, widths = list(_queries(spec, seen)), dict[str, float]()
+    queries, widths = list(_queries(spec, seen)), dict[str, int]()
     each = spec.epsilon * spec.quality.share / len(queries)
     for query in queries:
-        half = noise_law(query.query.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
+        half = int(noise_law(query.query.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1))
         for statistic in dict.fromkeys(names[0] for names in query.names):
             widths[statistic] = max(half, widths.get(statistic, 0))
     return widths

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from dphist_pipeline.base.domain import ByText
+from dphist_pipeline.base.domain import BinnedAxis, ByText
 from dphist_pipeline.confidential._bounding import (
     CODE_STEP,
     COPY_STEP,

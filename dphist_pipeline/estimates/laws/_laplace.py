@@ -37,7 +37,7 @@ class DiscreteLaplace(NoiseLaw):
         """exp(-1/scale), the ratio of the probabilities of neighbouring numbers."""
         return math.exp(-1 / self.scale)
 
-    def half_width(self, level: Fraction) -> int:
+    def half_width(self, level: Fraction) -> float:
         """The smallest c with P(|noise| <= c) >= level, decided by certified enclosures."""
         law, outside = Law("laplace_magnitude", 1 / self.scale), 1 - level
         c = max(0, int(self.scale * math.log(1 / outside)) - 1)

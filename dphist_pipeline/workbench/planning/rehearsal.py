@@ -369,11 +369,8 @@ def _axis_values(axis: Axis, rows: int, draws: np.random.Generator) -> Values:
         first = {cell: text for text, cell in reversed([*axis.bands.items()])}
         return _categories([first[cell] for cell in sorted(first)], cells, undeclared)
     if isinstance(axis, AmountAxis):  # a few of which lie beyond the ends, as in real files
-        shares = draws.uniform(0, 1, rows)
-        return [
-            axis.low + (axis.high - axis.low) * (1 + share if past else share)
-            for share, past in zip(shares.tolist(), undeclared.tolist(), strict=True)
-        ]
+        shares = draws.uniform(0, 1, rows) + undeclared
+        return list((axis.low + (axis.high - axis.low) * shares).tolist())
     return _numbers(axis, cells, undeclared, draws.uniform(0.05, 0.95, rows))
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.guarded_polars import guarded_polars
 from dphist_pipeline.confidential import _table_counts as table_counts
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential._bounding import KEY_BYTES, count_amounts, count_bounded, count_rows
@@ -22,10 +17,6 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import withheld
 from dphist_pipeline.confidential.row_queries import ObservedRows
-
-# A process has one environment and one standard error.
-ONE_AT_A_TIME = threading.Lock()
-UNLIMITED = {"POLARS_OOC_MEMORY_BUDGET_MB": str(1 << 40), "POLARS_OOC_MEMORY_BUDGET_FRACTION": str(1 << 20)}
 
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
@@ -43,7 +34,7 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     """
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
     key = secrets.token_bytes(KEY_BYTES)
-    with _guarded():
+    with guarded_polars():
         counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged, key))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
@@ -52,47 +43,6 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
-
-
-@contextmanager
-def _guarded() -> Iterator[None]:
-    """Polars works for one caller at a time, in memory alone, and shows nothing."""
-    with ONE_AT_A_TIME, _nothing_spilled(), _silence():
-        yield
-
-
-@contextmanager
-def _nothing_spilled() -> Iterator[None]:
-    """Polars keeps what it works on in memory, which is bounded: else it may write some to `/var/tmp`."""
-    before = {name: os.environ.get(name) for name in UNLIMITED}
-    pl.Config.load(json.dumps({"environment": UNLIMITED}))
-    try:
-        yield
-    finally:
-        pl.Config.load(json.dumps({"environment": before}))
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Nothing reaches this process's standard error: Polars writes there what it panics about, and plans if asked to.
-
-    Its panics go past Python, so the file descriptor itself is led elsewhere.
-    """
-    try:
-        before = os.dup(2)
-    except OSError:  # a process without a standard error shows nothing
-        before = -1
-    if before == -1:
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    os.close(nowhere)
-    try:
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
 
 
 def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
@@ -135,7 +85,7 @@ def _misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes)
     apart = folder / "misfiled"
     apart.mkdir(mode=0o700, exist_ok=True)
     outside, seen = stage_rows(plan, apart), plan.rows_seen
-    with _guarded():
+    with guarded_polars():
         rows = withheld(plan.source.written, problem, lambda: row_tables.first_rows(plan, seen, outside, key))
     outside.unlink()
     return np.array([rows], dtype=np.int64)

@@ -388,8 +388,9 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     levels, lines = _levels(connection, of)
     audit = one.audit(release)
     domain = domain_of(audit["axes"])
+    law_facts = dict(zip(("has_bars", *_SUMMED), law, strict=True))
     facts = {
-        "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
+        "law": law_facts,
         "cells": domain.of_rows.cells,
         "below": limit_of(audit),
         "rows_of_each": int(audit.get("max_rows_per_unit") or 1),
@@ -400,7 +401,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     }
     estimate, unbiased, groups = _numbers(connection, one)
     if domain.amount is not None:
-        facts["law"]["noise_variance"] *= 2
+        law_facts["noise_variance"] *= 2
         estimate, unbiased, groups = (
             numbers.reshape(domain.shape).sum(axis=domain.amount).ravel() for numbers in (estimate, unbiased, groups)
         )

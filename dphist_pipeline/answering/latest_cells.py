@@ -1,7 +1,7 @@
 """`latest/` of every release: all cells of all periods, the latest revisions alone, as `dphist export` writes them.
 
 `cells.csv` for spreadsheets, `cells.xlsx` where the extra `export` is installed, and `cells.parquet` for programs, who
-would count a period twice in `**/histogram.parquet`. Made by `current.json` after the catalogue, at every publication
+would count a period twice in `**/histogram.parquet`; of an amount `figures.csv` and `figures.parquet`, too. Made by `current.json` after the catalogue, at every publication
 and withdrawal; what a killed run left is mended by the next one. A family has a folder for each table. Above
 `MOST_ROWS` rows there is a folder for each period: a long history is not written again every week.
 """
@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dphist_pipeline.answering.amount_tables import figures_table
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import csv, parquet, xlsx
 from dphist_pipeline.answering.exports.rows import LATEST, Exported
@@ -30,6 +31,7 @@ from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, sealed_audit
 
 PARQUET, CSV, XLSX = "cells.parquet", "cells.csv", "cells.xlsx"
+FIGURES, FIGURES_CSV = "figures.parquet", "figures.csv"  # of a release with an amount
 MOST_ROWS = 10**6
 MOST_IN_SHEET = 10_000  # of more rows it takes longer to write than the rest of a publication
 FORM = 3
@@ -112,11 +114,23 @@ def _write(target: Path, parts: Sequence[_Part], about: About, scratch: Path) ->
             replace_public(target / name, draft.read_bytes(), scratch)
         if not has_sheet:
             _empty_sheet(target, scratch)
+        _write_figures(target, [one for one in exported.publications if "amount" in one.audit], draft, scratch)
         parquet.write(exported, draft, {"made_from": mark})
         replace_public(target / PARQUET, draft.read_bytes(), scratch)
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+def _write_figures(target: Path, publications: Sequence[Publication], draft: Path, scratch: Path) -> None:
+    """Writes rows, sums and means of an amount; of what was there before and stands no more, no line stays."""
+    if not publications and not (target / FIGURES).is_file():
+        return
+    table = figures_table(publications) if publications else pq.read_schema(target / FIGURES).empty_table()
+    pq.write_table(table, draft, compression="zstd", version="2.6")
+    replace_public(target / FIGURES, draft.read_bytes(), scratch)
+    csv.write_table(table, draft)
+    replace_public(target / FIGURES_CSV, draft.read_bytes(), scratch)
 
 
 def _marked(file: Path) -> str | None:
@@ -130,6 +144,7 @@ def _empty(file: Path, scratch: Path) -> None:
     """Takes all rows out of the files beside a Parquet file, and then of that one, which has the mark."""
     schema = pq.read_schema(file).remove_metadata()
     replace_public(file.with_name(CSV), ",".join(schema.names) + "\n", scratch)
+    _write_figures(file.parent, [], scratch / "drafted", scratch)
     _empty_sheet(file.parent, scratch)
     whole = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), whole, compression="zstd", version="2.6")

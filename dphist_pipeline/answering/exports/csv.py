@@ -25,6 +25,15 @@ def write(exported: Exported, file: Path) -> None:
             pyarrow.csv.write_csv(_for_people(exported, one, rows), opened, options)
 
 
+def write_table(table: pa.Table, file: Path) -> None:
+    """Writes a table of numbers and texts as they are, but for texts that a spreadsheet would take for formulas."""
+    for place, field in enumerate(table.schema):
+        if field.type == pa.string():
+            chunks = [_marked(chunk.dictionary_encode()) for chunk in table[field.name].chunks]
+            table = table.set_column(place, field.name, pa.chunked_array(chunks, pa.string()))
+    pyarrow.csv.write_csv(table, file, pyarrow.csv.WriteOptions(quoting_header="none"))
+
+
 def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Table:
     """The rows as spreadsheets take them: without infinity, with words in place of figures that are hidden.
 

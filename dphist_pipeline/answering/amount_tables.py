@@ -83,10 +83,8 @@ def _values(axis: Axis, chosen: Positions, by: Sequence[str]) -> _Values:
     if axis.name in by:
         columns: dict[str, list[Any]] = {}
         for name, along in axis.published.items():
-            texts = (
-                along if isinstance(along, list) else [end if math.isfinite(end) else None for end in along.tolist()]
-            )
-            columns[name] = [texts[place] for place in chosen.tolist()]
+            at = along if isinstance(along, list) else [end if math.isfinite(end) else None for end in along.tolist()]
+            columns[name] = [at[place] for place in chosen.tolist()]
         return _Values(np.arange(chosen.size), columns)
     levels = [level for level in axis.levels if level in by]
     texts_of = [[*axis.levels[level], *[None] * axis.other] for level in levels]
@@ -108,7 +106,7 @@ def amount_table(publication: Publication, what: What, axis: str, by: Sequence[s
         raise QuestionRefused(axis, problem)
     if publication.with_chance:
         raise QuestionRefused("", "intervals by value cover noise alone; with chance, ask of one value at a time")
-    capped = PublishedQuality(publication.folder, publication.audit).cap_in_words() or None
+    capped = PublishedQuality(publication.folder, publication.audit).cap_in_words().rstrip(".") or None
     return [
         {
             **names,
@@ -148,10 +146,8 @@ def figure_rows(publication: Publication) -> list[dict[str, Any]]:
         hides = limit is not None and figures.rows.value < limit
         for one in figures.figures:
             figure = one.what if one.what == "rows" else f"{one.what}_{figures.axis.name}"
-            value, lower, upper = (
-                None if hides or math.isnan(end) else end for end in (one.value, one.lower, one.upper)
-            )
-            numbers = {"value": value, "ci_lower": lower, "ci_upper": upper}
+            ends = {"value": one.value, "ci_lower": one.lower, "ci_upper": one.upper}
+            numbers = {name: None if hides or math.isnan(end) else end for name, end in ends.items()}
             unit = "rows" if one.what == "rows" else audit["amount"].get("measured_in", "")
             note = HIDDEN if hides else one.note
             lines.append({**key, "figure": figure, **names, **numbers, "unit": unit or None, "note": note or None})

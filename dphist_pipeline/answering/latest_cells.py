@@ -1,9 +1,10 @@
 """`latest/` of every release: all cells of all periods, the latest revisions alone, as `dphist export` writes them.
 
 `cells.csv` for spreadsheets, `cells.xlsx` where the extra `export` is installed, and `cells.parquet` for programs, who
-would count a period twice in `**/histogram.parquet`; of an amount `figures.csv` and `figures.parquet`, too. Made by `current.json` after the catalogue, at every publication
-and withdrawal; what a killed run left is mended by the next one. A family has a folder for each table. Above
-`MOST_ROWS` rows there is a folder for each period: a long history is not written again every week.
+would count a period twice in `**/histogram.parquet`; of an amount also `figures.csv` and `figures.parquet`, with rows,
+sums and means. Made by `current.json` after the catalogue, at every publication and withdrawal; what a killed run left
+is mended by the next one. A family has a folder for each table. Above `MOST_ROWS` rows there is a folder for each
+period: a long history is not written again every week.
 """
 
 from __future__ import annotations

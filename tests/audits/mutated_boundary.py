@@ -17,10 +17,15 @@ BOUNDARY = (
             "unit/test_ends_of_noise.py",
             "unit/test_buckets.py",
             "unit/test_doors.py",
+            "unit/test_split_amounts.py",
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("query.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("(self.sensitivity * self.__parts),", "(self.__parts),", "noise for Δ = 1"),
+            Mutation(
+                "(self.sensitivity * self.__parts),", "(self.sensitivity),", "noise for parts as if they were rows"
+            ),
+            Mutation("if self.__parts > 1 and type(query)", "if False and type(query)", "sums of parts told as rows"),
             Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
             Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
             Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
@@ -153,8 +158,9 @@ BOUNDARY = (
     ),
     Part(
         "dphist_pipeline/confidential/_bounding.py",
-        ("unit/test_bounding.py",),
+        ("unit/test_bounding.py", "unit/test_split_amounts.py"),
         (
+            Mutation("parts, codes, more * of_row)", "parts, codes, of_row)", "parts of rows that are not kept"),
             Mutation('("len") > max_rows', '("len") > max_rows + 1', "units of R + 1 rows keep all"),
             Mutation(".head(max_rows)", ".head(max_rows + 1)", "one row of a unit too many"),
             Mutation('-pairs["copies"]', '0 * pairs["copies"]', "rows counted twice"),
@@ -232,13 +238,23 @@ BOUNDARY = (
         "dphist_pipeline/confidential/cube.py",
         (
             *("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
-            "unit/test_bounding.py",
+            *("unit/test_bounding.py", "unit/test_split_amounts.py"),
         ),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
-            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation(
+                "plan.domain.cells, plan.max_rows_per_unit, key)",
+                "plan.domain.cells, plan.max_rows_per_unit + 1, key)",
+                "R + 1 rows a unit",
+            ),
+            Mutation(
+                "grid.cells, plan.max_rows_per_unit, key)",
+                "grid.cells, plan.max_rows_per_unit + 1, key)",
+                "and of split rows",
+            ),
+            Mutation("(rows * plan.parts - upper, upper)", "(upper, upper)", "all parts of a row lie at both ends"),
         ),
     ),
     Part(
@@ -359,7 +375,7 @@ BOUNDARY = (
         (
             Mutation("int(counts @ counts)", "int(counts.sum())", "shared noise counts as apart"),
             Mutation(
-                "half_width_of_sum(cells, level) if cells else 0",
+                "half_width_of_sum(self.draws * cells, level) if cells else 0",
                 "half_width_of_sum(cells or 1, level)",
                 "an empty box is not 0",
             ),

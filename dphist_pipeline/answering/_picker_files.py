@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import OTHER, BinnedAxis, CategoricalAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
@@ -39,7 +40,7 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS, parts_named
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut
+from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -268,7 +269,7 @@ def _table(
     audit = newest.audit(release)
     with in_language(about.language_of(audit)):
         axes: list[dict[str, Any]] | None = _axes(audit)
-        counted = str(audit.get("counted") or gettext("rows"))
+        counted = counted_words(audit) or gettext("rows")
     by_row = audit.get("privacy_unit", "row") == "row"
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
@@ -450,7 +451,7 @@ def _rows_cut(
     ((seen, estimate, lower, upper),) = connection.execute(query, of).fetchall()
     if estimate is None:
         return None
-    cut = Cut(None, counted, estimate, lower, upper)
+    cut = BoundingEffect(None, counted, estimate, lower, upper)
     return [seen or 1] if cut.about < (limit or 0) else [seen or 1, cut.about, *cut.possible]
 
 

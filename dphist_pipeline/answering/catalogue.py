@@ -37,7 +37,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import cache_from_source
@@ -96,6 +96,17 @@ class Catalogue:
         digests = {json.loads(read_regular(one / "audit.json"))["audit_digest"] for one in tables or [folder]}
         with duckdb.connect() as connection:
             return digests <= self.attach(connection)
+
+    def lacking(self, folders: Iterable[Path]) -> list[Path]:
+        """The publications that it does not contain as they are now; the ends of their audits are read."""
+        with duckdb.connect() as connection:
+            held = self.attach(connection)
+        tables = {folder: PublishedFolder(folder).tables or [folder] for folder in folders}
+        return [
+            folder
+            for folder in tables
+            if not held.issuperset(PublishedFolder(one).stated_digest for one in tables[folder])
+        ]
 
     def is_complete(self) -> bool:
         """Whether the catalogue has every publication that stands, and no other; the ends of their audits are read."""

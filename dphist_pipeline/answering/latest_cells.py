@@ -29,7 +29,7 @@ from dphist_pipeline.answering.exports.rows import LATEST, Exported
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.publishing.public_names import CURRENT
-from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, sealed_audit
+from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, read_sealed_audit
 
 PARQUET, CSV, XLSX = "cells.parquet", "cells.csv", "cells.xlsx"
 FIGURES, FIGURES_CSV = "figures.parquet", "figures.csv"  # of a release with an amount
@@ -55,7 +55,7 @@ class _Part:
 
     def publication(self) -> Publication:
         """The publication, whose file is the one that `current.json` lists."""
-        audit = sealed_audit(self.file.parent)
+        audit = read_sealed_audit(self.file.parent)
         if digest_of(self.file) != self.sha256:
             raise PublishedFilesDamaged(self.file.parent, f"{self.file.name} is not what was published")
         return Publication(self.file.parent, audit)

@@ -35,17 +35,17 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
     key = secrets.token_bytes(KEY_BYTES)
     with guarded_polars():
-        counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged, key))
+        counted = withheld(plan.source.written, problem, lambda: _count(plan, staged, key))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
-        observed = replace(observed, misfiled=_misfiled(plan.misfiled, folder, problem, key))
+        observed = replace(observed, misfiled=_count_misfiled(plan.misfiled, folder, problem, key))
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
 
 
-def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
+def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
     if plan.marginals:
         rows = counts = table_counts.count_marginals(plan, staged, key)
     elif plan.domain.amount is not None:
@@ -53,7 +53,7 @@ def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.i
     elif plan.privacy_unit == "row":
         rows = counts = count_rows(staged, plan.domain.cells)
     else:
-        rows = counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
+        rows = counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key, plan.distinct)
     if plan.rows_seen is None:
         return counts, None
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, rows, key)
@@ -78,7 +78,7 @@ def _split(plan: CountingPlan, axis: int, staged: Path, key: bytes) -> tuple[NDA
     return rows, np.stack(ends, axis=axis).ravel()
 
 
-def _misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
+def _count_misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
     """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
     if plan is None or plan.rows_seen is None:
         return np.zeros(1, dtype=np.int64)

@@ -32,6 +32,8 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
             `positions.mark_words`; and `unit` unless each row is its own.
         counts: rows that the bound leaves of the grid, without an amount, by the same key; of tables nothing is read
             here.
+
+    Of a plan that counts a unit once in a cell, what units hold and what is cut are cells; marks stay those of rows.
     """
     marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
@@ -65,7 +67,7 @@ def _units_by_rows(plan: CountingPlan, staged: Path, seen: int, key: bytes) -> N
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
     units = np.zeros(seen, dtype=np.int64)
-    for rows in slices(staged, codes, key):
+    for rows in slices(staged, codes, key, plan.distinct):
         histogram = _rows_by_unit(rows, seen).group_by("rows").agg(units=pl.len()).collect(engine="streaming")
         units[histogram["rows"].to_numpy() - 1] += histogram["units"].to_numpy()
     return units
@@ -85,7 +87,7 @@ def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Number
         )
         return first - bounded
     if plan.domain.amount is None:
-        first = count_bounded(staged, plan.domain.cells, seen, key)
+        first = count_bounded(staged, plan.domain.cells, seen, key, plan.distinct)
     else:  # rows, not parts; the parts are a word of the order by which rows are kept
         first, _ = count_amounts(staged, plan.domain.of_rows.cells, seen, key)
     cells = (first - counts).reshape(shape)

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
@@ -38,7 +39,7 @@ from dphist_pipeline.publishing._release_history import (
     days_in_words,
     history,
     number_in_words,
-    read_listed,
+    read_history,
     revisions,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
@@ -70,7 +71,7 @@ FROM_ZERO = 0.5  # the scale starts at 0 if the lowest end is below this part of
 Point = tuple[str, float, float | None, float | None]  # the first day as ISO text, the total, ends of its interval
 
 
-class Counted(NamedTuple):
+class CountWords(NamedTuple):
     """What the counts of a release are counts of: parts, which each page words in its own language.
 
     `what` is as the spec has it, empty for rows; `cap`: how many of each unit count, 0 without a cap; `unit`: as
@@ -83,10 +84,10 @@ class Counted(NamedTuple):
     is_reported: bool
 
     @classmethod
-    def of(cls, audit: Mapping[str, Any]) -> Counted:
+    def of(cls, audit: Mapping[str, Any]) -> CountWords:
         unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
         what, called = (
-            shortened(str(text), MOST_LETTERS) for text in (audit.get("counted") or "", audit.get("unit_label") or unit)
+            shortened(str(text), MOST_LETTERS) for text in (counted_words(audit), audit.get("unit_label") or unit)
         )
         return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
 
@@ -113,7 +114,7 @@ class Summary:
     made_from: str
     release: str
     title: str
-    counted: Counted
+    counted: CountWords
     periods: int
     newest: ListedPublication | None
     withdrawn: int
@@ -131,7 +132,7 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
     for folder in releases:
         mark = _mark(folder, about)
         if anew or _mark_on_page(folder) != mark:
-            page = _release_page(folder, mark, about, {} if anew else _listed_on_page(folder))
+            page = _release_page(folder, mark, about, {} if anew else _history_on_page(folder))
             replace_public(folder / INDEX, page, scratch)
     summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
     with in_language(about.language):
@@ -190,12 +191,12 @@ def _summary(release: Path) -> Summary | None:
         newest = facts.pop("newest")
         if facts.pop("form") != FORM:
             return None
-        facts["newest"] = next(iter(read_listed([newest]).values())) if newest is not None else None
+        facts["newest"] = next(iter(read_history([newest]).values())) if newest is not None else None
         points = [_point(*point) for point in facts.pop("points")]
         if any(not is_path(f"{release.name}/{path}") for path in facts["files"]):
             return None
         counts = [facts[name] for name in ("periods", "withdrawn", "superseded")]
-        counted = Counted(*facts.pop("counted"))
+        counted = CountWords(*facts.pop("counted"))
         texts = [*(facts[name] for name in ("made_from", "title")), counted.what, counted.unit]
         counts.append(counted.cap)
         if (
@@ -212,12 +213,12 @@ def _point(day: str, total: float, low: float | None, high: float | None) -> Poi
     return date.fromisoformat(day).isoformat(), float(total), ends[0], ends[1]
 
 
-def _listed_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
+def _history_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
     """What the page of a release tells of its publications; empty without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         with open_below(release, INDEX) as file:
             periods = _block(file.read().decode(), _PERIODS)
-        return read_listed(periods["publications"]) if periods["form"] == FORM else {}
+        return read_history(periods["publications"]) if periods["form"] == FORM else {}
     return {}
 
 
@@ -263,7 +264,7 @@ def _with_publications(
         made_from=mark,
         release=folder.name,
         title=title,
-        counted=Counted.of(audit),
+        counted=CountWords.of(audit),
         periods=len(current),
         newest=newest,
         withdrawn=sum(bool(publication.withdrawn_on) for publication in publications),
@@ -288,7 +289,7 @@ def _with_publications(
         periods_block=json_in_page(
             {"form": FORM, "publications": [_without_defaults(publication) for publication in listed]}
         ),
-        json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
+        json_ld=json_in_page(dataset(_search_entry(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
@@ -328,13 +329,13 @@ def _audit(published: Path) -> dict[str, Any]:
     return {}
 
 
-def _described(summary: Summary) -> Described:
+def _search_entry(summary: Summary) -> SearchEntry:
     """A release for search engines, in English, since what stands beside it is."""
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
     with in_language(""):
         counted_in_words = summary.counted.in_words()
-    return Described(
+    return SearchEntry(
         summary.release,
         summary.title,
         f"{summary.title}: {counted_in_words}",
@@ -459,8 +460,8 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(english, newest, [_described(summary) for summary in summaries], about)),
-        releases=[_listed(summary, many) for summary in summaries],
+        json_ld=json_in_page(data_catalogue(english, newest, [_search_entry(summary) for summary in summaries], about)),
+        releases=[_summary_entry(summary, many) for summary in summaries],
         many=many,
         about=_about(about, title, None),
         catalogue=CATALOGUE,
@@ -473,7 +474,7 @@ def _title_of_all(about: About) -> str:
     return gettext("Published tables")
 
 
-def _listed(summary: Summary, many: bool) -> dict[str, Any]:
+def _summary_entry(summary: Summary, many: bool) -> dict[str, Any]:
     picture: TotalPicture | None = None if many else total_picture(summary.points)
     return {
         "summary": summary,
@@ -485,7 +486,7 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Described:
+class SearchEntry:
     """A release in the words that search engines show; texts are empty where nothing stands or nobody knows.
 
     `name`: of its folder. `title`: of the newest publication. `words`: what is counted. `version`: the newest period
@@ -500,7 +501,7 @@ class Described:
     days: str
 
 
-def dataset(described: Described, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
+def dataset(described: SearchEntry, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
     """A release for its own page; `files` have all current cells, below the folder of the release.
 
     The audit is of the newest publication; empty if there is none.
@@ -531,7 +532,7 @@ def dataset(described: Described, audit: Mapping[str, Any], about: About, files:
     }
 
 
-def data_catalogue(title: str, modified: str, releases: Sequence[Described], about: About) -> dict[str, Any]:
+def data_catalogue(title: str, modified: str, releases: Sequence[SearchEntry], about: About) -> dict[str, Any]:
     """All releases for the page of all; `modified`: the day of the latest publication, or empty."""
     return {
         **CONTEXT,

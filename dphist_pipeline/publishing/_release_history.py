@@ -103,7 +103,7 @@ def number_in_words(publication: ListedPublication) -> str:
     return f"{number} ({between.join(ends)})"
 
 
-def read_listed(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], ListedPublication]:
+def read_history(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], ListedPublication]:
     """What was told before, by period and revision, from a page, whoever wrote it.
 
     Of each publication come the fields of `ListedPublication` that differ from their defaults.
@@ -129,14 +129,14 @@ def read_listed(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Li
 def history(release: Path, known: Mapping[tuple[str, int], ListedPublication]) -> list[ListedPublication]:
     """Every publication of a release, the newest period first, and in it the latest revision.
 
-    `known`: publications by period and revision, as an earlier page lists them; see `read_listed`.
+    `known`: publications by period and revision, as an earlier page lists them; see `read_history`.
     """
     publications = []
     for folder in revisions(release):
         period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
         before, digest = known.get((period, revision)), PublishedFolder(folder).stated_digest
         is_same = before is not None and digest != "" and before.digest == digest
-        publications.append(before if before is not None and is_same else _listed_publication(folder, period, revision))
+        publications.append(before if before is not None and is_same else _read_publication(folder, period, revision))
     return sorted(publications, key=lambda publication: (publication.period, publication.revision), reverse=True)
 
 
@@ -155,7 +155,7 @@ def revisions_before(release: Path, first: str) -> Iterator[ListedPublication]:
     earlier = max((_period(folder) for folder in revisions(release) if _period(folder) < first), default="")
     folders = [folder for folder in revisions(release) if _period(folder) == earlier]
     for folder in sorted(folders, key=_revision, reverse=True):
-        publication = _listed_publication(folder, earlier, _revision(folder), as_it_stood=True)
+        publication = _read_publication(folder, earlier, _revision(folder), as_it_stood=True)
         if publication.after == first:
             yield publication
 
@@ -174,7 +174,7 @@ def _standing(period: Path) -> ListedPublication | None:
     """The latest revision of a period that stands."""
     folders = [folder for folder in revisions(period.parent) if folder.parent == period]
     for folder in sorted(folders, key=_revision, reverse=True):
-        publication = _listed_publication(folder, _period(folder), _revision(folder))
+        publication = _read_publication(folder, _period(folder), _revision(folder))
         if publication.stands:
             return publication
     return None
@@ -194,7 +194,7 @@ def revisions(release: Path) -> list[Path]:
     return [path for path in folders if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
 
 
-def _listed_publication(folder: Path, period: str, revision: int, as_it_stood: bool = False) -> ListedPublication:
+def _read_publication(folder: Path, period: str, revision: int, as_it_stood: bool = False) -> ListedPublication:
     """Reads a publication. Nothing fails here: what is damaged is told as such, and other checks say more.
 
     `as_it_stood`: with the total that it had before it was withdrawn.

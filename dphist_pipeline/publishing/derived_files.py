@@ -23,7 +23,7 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,
     read_audit,
-    sealed_audit,
+    read_sealed_audit,
 )
 
 SCHEMA_VERSION = 1
@@ -51,7 +51,7 @@ class DerivedFiles:
             read: gives and checks the audit of a publication that is not listed yet, by its folder.
         """
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
-            listed = _listed(folder)
+            listed = _current_entries(folder)
             periods = [period for path in sorted(folder.glob("period=*")) for period in _current(path, listed, read)]
             content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
             text = json.dumps(content, indent=2) + "\n"
@@ -61,14 +61,14 @@ class DerivedFiles:
     def set_notices(self, scratch: Path) -> None:
         """Sets the notices of cards as audits and `current.json` say; no link is followed, and none is replaced."""
         for release in sorted({path.parent for path in self.public.glob("*/period=*")}):
-            listed = _listed(release)
+            listed = _current_entries(release)
             for period in sorted(release.glob("period=*")):
                 folders = [folder for _, folder in PublishedFolder.all_in(self.public, f"{release.name}/{period.name}")]
                 if len(folders) == 1 and period.name.removeprefix("period=") in listed:
                     continue  # it stands, and nothing ever took its place
                 for folder in folders:
                     with suppress(PublishedFilesDamaged):  # other checks name it
-                        audit, later = sealed_audit(folder), later_revision(folder, listed)
+                        audit, later = read_sealed_audit(folder), later_revision(folder, listed)
                         for path, to_period in PublishedFolder(folder).cards():
                             card = page_in(self.public, folder / path)
                             if card is not None and (noticed := with_notice(card, audit, later, to_period)) != card:
@@ -97,7 +97,7 @@ class DerivedFiles:
         """Whether `current.json` and both pages tell a publication as it is now, or a later revision of its period."""
         from dphist_pipeline.publishing._index_pages import shows
 
-        return _is_listed(published) and shows(self.public, published)
+        return _is_current(published) and shows(self.public, published)
 
 
 def later_revision(published: Path, listed: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Any] | None:
@@ -105,12 +105,12 @@ def later_revision(published: Path, listed: Mapping[str, Mapping[str, Any]] | No
 
     `listed`: the entries of `current.json` by period, read here by default.
     """
-    listed = _listed(published.parents[1]) if listed is None else listed
+    listed = _current_entries(published.parents[1]) if listed is None else listed
     entry = listed.get(published.parent.name.removeprefix("period="))
     if entry is None or int(entry["revision"]) <= int(published.name.removeprefix("revision=")):
         return None
     with suppress(PublishedFilesDamaged):
-        return sealed_audit(published.with_name(f"revision={int(entry['revision'])}"))
+        return read_sealed_audit(published.with_name(f"revision={int(entry['revision'])}"))
     return {"revision": int(entry["revision"])}
 
 
@@ -132,9 +132,9 @@ def grid_of(audit: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(grid, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _is_listed(published: Path) -> bool:
+def _is_current(published: Path) -> bool:
     """Whether `current.json` lists a publication as it is now, or a later revision of its period."""
-    entry = _listed(published.parents[1]).get(published.parent.name.removeprefix("period="))
+    entry = _current_entries(published.parents[1]).get(published.parent.name.removeprefix("period="))
     if entry is None:
         return False
     revision = int(published.name.removeprefix("revision="))
@@ -177,7 +177,7 @@ def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
+def _current_entries(release: Path) -> dict[str, Mapping[str, Any]]:
     """The entries of `current.json` by period; none if it is missing or damaged, or names pages, as it did once."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         with open_below(release, CURRENT) as file:

@@ -57,7 +57,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     Raises:
         PublishedFilesDamaged: a file is missing or altered, or the audit does not say what is in the files.
     """
-    audit = sealed_audit(published)
+    audit = read_sealed_audit(published)
     _check_files(published, audit)
     for name, table in audit.get("tables", {}).items():
         if read_audit(published / TABLES_OF_FAMILY / name)["values_digest"] != table["values_digest"]:
@@ -65,7 +65,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     return audit
 
 
-def sealed_audit(published: Path) -> dict[str, Any]:
+def read_sealed_audit(published: Path) -> dict[str, Any]:
     """The audit as it was sealed, with the facts that readers rest on, which names files of ours alone.
 
     Raises:

@@ -51,6 +51,10 @@ class AmountRelease(Protocol):
         """What is told of rows."""
 
     @property
+    def take(self) -> str:
+        """How a unit's rows are chosen."""
+
+    @property
     def engine(self) -> str:
         """What reads and counts."""
 
@@ -81,6 +85,8 @@ def refused_with_amount(spec: AmountRelease) -> list[tuple[Location, str]]:
         mistakes.append((("tables",), "have no amounts; leave the amount out, or write a release without `tables`"))
     if spec.engine != "duckdb":
         mistakes.append((("engine",), "must be duckdb with an amount: Spark does not split rows"))
+    if spec.take != "all":
+        mistakes.append((("take",), "must be `all` with an amount: the amounts of equal rows add up"))
     if spec.quality is not None:
         problem = "is the amount, along which rows have no position; name another axis"
         by = enumerate(spec.quality.by)

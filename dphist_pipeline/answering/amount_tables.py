@@ -71,7 +71,7 @@ def amounts_by(publication: Publication, by: Sequence[str], box: Box) -> Iterato
         summed = np.zeros((one.sizes.size, *np.moveaxis(values, place, 0).shape[1:]))
         np.add.at(summed, one.groups, np.moveaxis(values, place, 0))
         values = np.moveaxis(summed, 0, place)
-    lower, upper = (values.take(end, axis=amount) for end in (0, 1))
+    lower, upper = (np.asarray(values.take(end, axis=amount)) for end in (0, 1))
     for at in np.ndindex(lower.shape):
         cells = math.prod(int(one.sizes[place]) for one, place in zip(rows, at, strict=True))
         names = {name: texts[place] for one, place in zip(rows, at, strict=True) for name, texts in one.columns.items()}

@@ -165,13 +165,13 @@ class Release:
         """The mean of an amount for each combination of values of some axes or levels: `mean_by("cost", ["ward"])`."""
         from dphist_pipeline.answering.amount_tables import amount_table
 
-        return _frame(amount_table(self._asked(), "mean", axis, by, box))
+        return _frame(amount_table(self._best_publication(), "mean", axis, by, box))
 
     def sum_by(self, axis: str, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
         """The sum of an amount; otherwise as `mean_by`."""
         from dphist_pipeline.answering.amount_tables import amount_table
 
-        return _frame(amount_table(self._asked(), "sum", axis, by, box))
+        return _frame(amount_table(self._best_publication(), "sum", axis, by, box))
 
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False

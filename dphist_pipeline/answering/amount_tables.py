@@ -6,7 +6,7 @@ The numbers are those of `dph_sum`, `dph_mean` and `dph_marginal`; see `estimate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,10 +126,19 @@ def amount_table(publication: Publication, what: What, axis: str, by: Sequence[s
     ]
 
 
-FIGURE_COLUMNS = {
-    **{"release": pa.string(), "period": pa.string(), "revision": pa.int64(), "figure": pa.string()},
-    **{"value": pa.float64(), "ci_lower": pa.float64(), "ci_upper": pa.float64()},
-    **{"unit": pa.string(), "note": pa.string()},
+Columns = Mapping[str, tuple[pa.DataType, str]]
+KEY_COLUMNS: Columns = {
+    "release": (pa.string(), "name of the release"),
+    "period": (pa.string(), "first day of the period"),
+    "revision": (pa.int64(), "number of the revision, from 1"),
+    "figure": (pa.string(), "what it is: rows, or the sum or mean of the amount"),
+}
+VALUE_COLUMNS: Columns = {
+    "value": (pa.float64(), "the figure"),
+    "ci_lower": (pa.float64(), "lower end of its 95 % interval, which covers the noise alone"),
+    "ci_upper": (pa.float64(), "upper end of its 95 % interval"),
+    "unit": (pa.string(), "what the figure is measured in"),
+    "note": (pa.string(), "what a reader must know of it"),
 }
 HIDDEN = "fewer rows than the least figure that is shown"
 
@@ -154,14 +163,29 @@ def figure_rows(publication: Publication) -> list[dict[str, Any]]:
     return lines
 
 
-def figures_table(publications: Sequence[Publication]) -> pa.Table:
-    """The lines of some publications of a release as a table; its axes are those of all of them."""
-    axes: dict[str, pa.DataType] = {}
-    for one in publications:
-        for axis in one.domain.of_rows.axes:
-            axes |= {name: pa.type_for_alias(kind) for name, kind in axis.columns.items()}
-    names = list(FIGURE_COLUMNS)
-    columns = {name: FIGURE_COLUMNS[name] for name in names[:4]} | axes | {n: FIGURE_COLUMNS[n] for n in names[4:]}
-    lines = [line for one in publications for line in figure_rows(one)]
-    schema = pa.schema(list(columns.items()))
-    return pa.Table.from_pylist([{name: line.get(name) for name in columns} for line in lines], schema)
+def figure_columns(publications: Sequence[Publication]) -> Columns:
+    """The columns of `figures` with their types and meanings: those of the axes of all publications are among them."""
+    axes: dict[str, tuple[pa.DataType, str]] = {}
+    for axis in (axis for one in publications for axis in one.domain.of_rows.axes):
+        for name, kind in axis.columns.items():
+            meaning = f"{axis.name}: where the figure lies along it; null for an open end and for other"
+            known = axes.setdefault(name, (pa.type_for_alias(kind), meaning))
+            axes[name] = (known[0] if known[0] == pa.type_for_alias(kind) else pa.string(), meaning)
+    return {**KEY_COLUMNS, **axes, **VALUE_COLUMNS}
+
+
+def figures_table(publication: Publication, columns: Columns) -> pa.Table:
+    """The lines of a publication as a table of these columns; none without an amount."""
+    lines = figure_rows(publication) if "amount" in publication.audit else []
+    schema = pa.schema([(name, kind) for name, (kind, _) in columns.items()])
+    texts = {name for name, (kind, _) in columns.items() if kind == pa.string()}
+    return pa.Table.from_pylist(
+        [
+            {
+                name: str(value) if name in texts and value is not None else value
+                for name, value in ((name, line.get(name)) for name in columns)
+            }
+            for line in lines
+        ],
+        schema,
+    )

@@ -111,9 +111,14 @@ class AmountFigures:
         )
 
     @property
+    def worth_of_part(self) -> float:
+        """How far the sum moves where one part of a row moves from an end to the other."""
+        return (self.axis.high - self.axis.low) / self.parts
+
+    @property
     def _half_part(self) -> float:
         """How far rounding to parts may move an amount."""
-        return self.axis.worth_of_part(self.parts) / 2
+        return self.worth_of_part / 2
 
 
 def figures_by(estimate: Estimate, by: Sequence[int] = ()) -> Iterator[tuple[tuple[int, ...], AmountFigures]]:

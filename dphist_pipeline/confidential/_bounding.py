@@ -84,8 +84,8 @@ def count_amounts(staged: Path, cells: int, max_rows: int, key: bytes) -> tuple[
         counted = rows.group_by("code").agg(*sums).collect(engine="streaming")
         counts[counted["code"].to_numpy()] += counted["rows"].to_numpy()
         parts[counted["code"].to_numpy()] += counted["parts"].to_numpy()
-        crowded = _crowded(rows.select("hash").collect(engine="streaming")["hash"], max_rows)
-        for (codes, of_row), more in _corrections(rows, crowded, words, max_rows, key):
+        hashes = _rows_by_hash(rows)
+        for (codes, of_row), more in _corrections(rows, hashes, words, max_rows, key):
             np.add.at(counts, codes, more)
             np.add.at(parts, codes, more * of_row)
     return counts, parts
@@ -116,12 +116,9 @@ def kept_words(
             counted = (hashed.lazy() if fits else rows).group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
             yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
             del counted
-        if fits:
-            hashes = hashed["hash"].sort().rle().struct.unnest()
-        else:
-            hashes = rows.group_by(value="hash").agg(len=pl.len()).collect(engine="streaming")
+        hashes = hashed["hash"].sort().rle().struct.unnest() if fits else _rows_by_hash(rows)
         del hashed  # it is as large as memory allows
-        yield from _corrections(rows, hashes.filter(pl.col("len") > max_rows), words, max_rows, key)
+        yield from _corrections(rows, hashes, words, max_rows, key)
 
 
 def slices(staged: Path, words: Sequence[str], key: bytes, distinct: bool = False) -> Iterator[pl.LazyFrame]:
@@ -218,16 +215,21 @@ def _most_rows(bytes_each: int) -> int:
     return max(1, min(memory_limit() // bytes_each, 1 << 30))
 
 
+def _rows_by_hash(rows: pl.LazyFrame) -> pl.DataFrame:
+    """How many rows each hash of a unit has, as `value` and `len`, added up as they are read."""
+    return rows.group_by(value="hash").agg(len=pl.len()).collect(engine="streaming")
+
+
 def _corrections(
-    rows: pl.LazyFrame, crowded: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
+    rows: pl.LazyFrame, hashes: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """What bounding changes of the counts of all rows: codes, and what to add to the rows of each.
 
     Args:
         rows: with `unit`, its `hash`, and `words`.
-        crowded: hashes of these rows, and how many rows each has.
+        hashes: of these rows, and how many rows each has; those of more than `max_rows` are crowded.
     """
-    most = _most_rows(PASS_BYTES)
+    most, crowded = _most_rows(PASS_BYTES), hashes.filter(pl.col("len") > max_rows)
     # A pass has hashes of at most `most` rows, and all rows of one more: it may be that of a unit with very many.
     passes = crowded.with_columns(turn=(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most)
     for hashes in passes.partition_by("turn", maintain_order=True):

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import OTHER, BinnedAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
@@ -266,7 +267,7 @@ def _table(
     audit = newest.audit(release)
     with in_language(about.language_of(audit)):
         axes: list[dict[str, Any]] | None = _axes(audit)
-        counted = str(audit.get("counted") or gettext("rows"))
+        counted = counted_words(audit) or gettext("rows")
     by_row = audit.get("privacy_unit", "row") == "row"
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:

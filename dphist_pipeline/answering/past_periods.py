@@ -18,7 +18,7 @@ from dphist_pipeline.publishing.published_files import read_audit
 DAYS_OF_YEAR = 365.25
 WEEKS_OF_YEAR = timedelta(days=364)  # the same day of the week
 NEAR_WEEKS = 2  # a feast may fall so many weeks earlier or later
-SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "unit_columns", "query")  # else other things were counted
+SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "take", "unit_columns", "query")  # else other things were counted
 
 
 @dataclass(frozen=True)

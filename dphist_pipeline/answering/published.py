@@ -97,6 +97,12 @@ def is_family(folder: Path) -> bool:
     return PublishedFolder(folder).is_family
 
 
+def tables_of(public: Path, release: str) -> list[str]:
+    """The releases that a name stands for: the tables of a family in its latest period, else the name alone."""
+    tables = _tables(public / release) if release in _names(public, "") and _periods(public / release) else []
+    return [f"{release}_{table}" for table in tables] or [release]
+
+
 def _latest(release: Path, period: str) -> Path:
     folder = release / f"period={period}"
     return folder / f"revision={max(_revisions(folder))}"

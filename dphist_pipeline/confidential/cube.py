@@ -51,7 +51,7 @@ def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int
     elif plan.privacy_unit == "row":
         counts = count_rows(staged, plan.domain.cells)
     else:
-        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
+        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key, plan.distinct)
     if plan.rows_seen is None:
         return counts, None
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)

@@ -169,7 +169,11 @@ def cap_in_words(audit: Row, first: int, cut: BoundingEffect | None) -> str:
     """
     if audit.get("model") == "local" or audit["privacy_unit"] == "row":
         return ""
-    counted, limit = str(audit.get("counted") or gettext("rows")), limit_of(audit) or 0
+    of_cells = audit.get("take") == "one_per_cell"
+    counted, limit = (
+        gettext("cells") if of_cells else str(audit.get("counted") or gettext("rows")),
+        limit_of(audit) or 0,
+    )
     values: dict[str, object] = {
         "counted": counted[:1].upper() + counted[1:],
         "bound": whole(int(audit["max_rows_per_unit"])),

@@ -128,9 +128,7 @@ class Ledger(OpenedLedger):
             Gives the decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
-        if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
-            whose = "every account" if account == EVERYWHERE else f"account '{account}'"
-            refuse_no_reason(f"Allowing what {whose} reads", reason)
+        refuse_unexplained(account, what, reason)
         # Decisions of all accounts are read: the source may belong to another one.
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
@@ -287,6 +285,13 @@ def _operator(name: str, key: str) -> dict[str, str]:
     if not is_public_key(key):
         raise not_recordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
     return {"name": name, "key": key}
+
+
+def refuse_unexplained(account: str, what: Mapping[str, Any], reason: str) -> None:
+    """Refuses to allow something without a reason where one is needed: a query, or what its name alone decides."""
+    if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
+        whose = "every account" if account == EVERYWHERE else f"account '{account}'"
+        refuse_no_reason(f"Allowing what {whose} reads", reason)
 
 
 def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.languages.texts import gettext, marked, pgettext, translated
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
@@ -96,7 +97,7 @@ def cover_facts(
     about, before = around.about, around.before
     compared = "" if total is None or holds_zero or not around.is_alike else _comparison_with_past(audit, total, before)
     return {
-        "counted": str(audit.get("counted") or gettext("rows")),
+        "counted": counted_words(audit) or gettext("rows"),
         "when": when_in_words(audit),
         "compared": compared,
         "by_chance": _by_chance_in_words(audit, total, before) if compared == "alike" else "",

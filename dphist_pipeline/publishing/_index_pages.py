@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
@@ -86,7 +87,7 @@ class CountWords(NamedTuple):
     def of(cls, audit: Mapping[str, Any]) -> CountWords:
         unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
         what, called = (
-            shortened(str(text), MOST_LETTERS) for text in (audit.get("counted") or "", audit.get("unit_label") or unit)
+            shortened(str(text), MOST_LETTERS) for text in (counted_words(audit), audit.get("unit_label") or unit)
         )
         return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
 

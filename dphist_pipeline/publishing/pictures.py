@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.languages.texts import (
     days_text,
     gettext,
@@ -106,7 +107,7 @@ class Picture:
 
     def told_as(self, audit: Mapping[str, Any]) -> Picture:
         """The picture in the words of its audit: what is counted, and words in place of figures below its limit."""
-        unit, limit = str(audit.get("counted") or ""), limit_of(audit)
+        unit, limit = counted_words(audit), limit_of(audit)
         picture = self
         if unit:
             picture = replace(picture, sums=replace(picture.sums, counted=unit))

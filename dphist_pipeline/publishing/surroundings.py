@@ -21,7 +21,7 @@ from dphist_pipeline.publishing._release_history import (
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
 ALIKE = (
-    *("privacy_unit", "max_rows_per_unit", "neighbours", "axes", "tables", "unit_columns", "model"),
+    *("privacy_unit", "max_rows_per_unit", "take", "neighbours", "axes", "tables", "unit_columns", "model"),
     # The digest holds the source and all that decides what is counted.
     *("counted", "spec_digest"),
 )

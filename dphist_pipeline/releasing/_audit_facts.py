@@ -94,6 +94,7 @@ def audit_facts(
         "account": spec.account,
         "privacy_unit": spec.privacy_unit,
         "max_rows_per_unit": spec.max_rows_per_unit,
+        **({"take": spec.take} if spec.take != "all" else {}),
         "neighbours": spec.neighbours,
         "sensitivity": mechanism_run.sensitivity,
         **_facts_of_reading(spec, ledger, charge),

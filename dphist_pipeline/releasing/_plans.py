@@ -70,6 +70,7 @@ def plan_of(
         undeclared_dates=spec.undeclared_dates if charges else {},
         derive=spec.derive,
         keep=spec.keep,
+        distinct=spec.take == "one_per_cell",
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )

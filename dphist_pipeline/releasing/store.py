@@ -352,6 +352,7 @@ class Store:
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):
             if folder.name.removeprefix("revision=").isdecimal():
+                PublishedFolder(folder).refuse_links(self.public)
                 whole += read_audit(folder).get("model") == "local"
         return entries, whole, missing
 
@@ -487,14 +488,15 @@ class Store:
                         _forget(marker.with_suffix(""))
 
     def abandoned_runs(self) -> list[str]:
-        """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
+        """Releases and periods of killed runs that left files, as in 'wards/2026-03-02'; in order, each once.
 
-        Nothing in their folders is opened.
+        Nothing in their folders is opened. A lock without a file in its folder holds nothing exact.
         """
         folder, places = self.confidential / "runs", set()
         for place, _, names in os.walk(folder):
-            for name in names:
-                if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
+            for beside in [Path(place, name) for name in names]:
+                is_over = beside.suffix == KEPT or (beside.suffix == LOCK and not _is_held(beside))
+                if is_over and any(files for *_, files in os.walk(beside.with_suffix(""))):
                     places.add("/".join(Path(place).relative_to(folder).parts[:2]))
         return sorted(places)
 

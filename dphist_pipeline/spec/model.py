@@ -174,6 +174,8 @@ UNSEEN_CUT = (
 )
 
 Neighbours = Literal["add_remove", "substitute"]
+# Which rows of a unit count: all, as far as the bound allows; or those in one cell as one row.
+Take = Literal["all", "one_per_cell"]
 
 
 def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
@@ -237,6 +239,7 @@ class DeclaredRelease(EngineField):
     max_cells: Annotated[int, Field(strict=True, ge=1, le=10 * MOST_CELLS), IN_DIGEST] = MOST_CELLS
     tables: Annotated[Tables, LATER] = None
     axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
+    take: Annotated[Take, LATER] = "all"
     quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
@@ -346,6 +349,21 @@ class DeclaredRelease(EngineField):
         if tables is not None and info.data.get("mechanism") not in (None, TABLES):
             raise ValueError(f"needs `mechanism: {TABLES}`, which measures what serves the tables together")
         return tables
+
+    @field_validator("take")
+    @classmethod
+    def _cells_of_persons(cls, take: Take, info: ValidationInfo) -> Take:
+        if take == "all":
+            return take
+        if info.data.get("privacy_unit") == EVERY_ROW:
+            raise ValueError("has no use with `privacy_unit: row`, where every row is another person; remove it")
+        levels = any(getattr(axis, "levels", ()) for axis in info.data.get("axes", ()))
+        if info.data.get("max_rows_per_unit", 1) > 1 and (levels or info.data.get("tables") is not None):
+            raise ValueError(
+                f"needs `max_rows_per_unit: 1` with `{'levels' if levels else 'tables'}`: a unit in two cells would "
+                "count twice in one of a coarser table"
+            )
+        return take
 
     @field_validator("quality")
     @classmethod
@@ -575,6 +593,17 @@ class DeclaredRelease(EngineField):
             f"Rows are looked for in the files of their period, in {self.files_before} before and {self.files_after} "
             f"after them{waits if self.files_after else ''}: {lost.replace('another', 'a farther')}."
         )
+
+    @property
+    def bound_in_words(self) -> str:
+        """How many rows of a unit count at most, such as 3 rows; cells, where equal rows of a unit are one."""
+        one = "cell" if self.take == "one_per_cell" else "row"
+        return f"1 {one}" if self.max_rows_per_unit == 1 else f"{self.max_rows_per_unit} {one}s"
+
+    @property
+    def counts_person_cells(self) -> bool:
+        """Whether a sum over cells counts a unit once in each of them."""
+        return self.take == "one_per_cell" and self.max_rows_per_unit > 1
 
     def with_usual_quality(self) -> Self:
         """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""

@@ -23,6 +23,7 @@ from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.columns import KEY, ExportedCells, in_arrow
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
@@ -269,7 +270,7 @@ def is_local(exported: Exported) -> bool:
 
 def counted_of(exported: Exported) -> str:
     """What the figures are numbers of."""
-    return str(exported.audit.get("counted") or (gettext("values") if is_local(exported) else gettext("rows")))
+    return counted_words(exported.audit) or (gettext("values") if is_local(exported) else gettext("rows"))
 
 
 def _epsilon_of(exported: Exported) -> str:

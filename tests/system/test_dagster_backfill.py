@@ -128,7 +128,8 @@ def test_a_backfill_of_many_weeks_starts_one_process_for_all_catalogues(fresh: P
     )
     with fresh.witnessed(), mock.patch.dict(os.environ, {"DPHIST_STORE": str(fresh.root)}):
         assert backfill(fresh)
-    assert len(started) == 1 and Catalogue(fresh.root / "public").is_complete()
+    ours = [of for of in started if "dphist" in str(of[0][3:4])]  # Dagster's own read the output of steps
+    assert len(ours) == 1 and Catalogue(fresh.root / "public").is_complete()
     assert paid(fresh) == {week: [EPSILON] for week in BACKFILLED}
 
 

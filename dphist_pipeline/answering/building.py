@@ -38,7 +38,7 @@ class CatalogueNotBuilt(Halted):
 def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
     """Writes `latest/` of every release, `catalog.duckdb` and `index.html`; see `build`.
 
-    `anew` reads every publication again for `index.html`, whatever is there.
+    `anew` reads every publication again for `latest/` and pages, whatever is there.
 
     Raises:
         PublishedFilesDamaged: of one publication.
@@ -78,7 +78,7 @@ def build(
     derived.set_notices(scratch)
     read = lambda connection: write_picker(connection, public, scratch)  # noqa: E731
     build_catalogue(public, scratch, read, empty, connect)
-    write_latest_cells(public, scratch)
+    write_latest_cells(public, scratch, anew)
     derived.write_index(scratch, anew)
 
 

@@ -47,7 +47,8 @@ def rows_of(public: Path) -> dict[str, list[tuple[Any, ...]]]:
         query = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'catalog' ORDER BY ALL"
         tables = [f'"{schema}"."{table}"' for schema, table in connection.execute(query).fetchall()]
         queries = [*(f"FROM {table} ORDER BY ALL" for table in tables), *(f"DESCRIBE {table}" for table in tables)]
-        queries += ["SELECT function_name, macro_definition FROM duckdb_functions() ORDER BY ALL"]
+        macros = "duckdb_functions() WHERE database_name = 'catalog'"
+        queries.append(f"SELECT function_name, macro_definition FROM {macros} ORDER BY ALL")
         return {query: connection.execute(query).fetchall() for query in queries}
 
 

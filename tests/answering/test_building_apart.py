@@ -80,7 +80,7 @@ def test_it_writes_what_this_process_would_write(project: Project) -> None:
     found, wanted = rows_of(apart), rows_of(here)
     for rows in (found, wanted):  # the file's time
         rows.pop(next(query for query in rows if "dph_version" in query and query.startswith("FROM")))
-    assert found == wanted and sum(map(len, found.values())) > 500
+    assert found == wanted and sum(map(len, found.values())) > 200
     made = [path.relative_to(here) for path in here.rglob("*") if path.is_file() and path.name != "catalog.duckdb"]
     differing = [path for path in made if (here / path).read_bytes() != (apart / path).read_bytes()]
     assert len(made) > 15 and [path for path in differing if path.suffix != ".xlsx"] == []

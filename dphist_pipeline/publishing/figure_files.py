@@ -148,7 +148,9 @@ def are_current(release: Path) -> bool:
 
 
 def lines_of(release: Path, period: str | None = None, revision: int | None = None) -> list[dict[str, Any]]:
-    """The lines of a release, or of one period or publication; none where there are no figures."""
+    """The lines of declared figures of a release, or of one period or publication; none where none are declared."""
+    if not (release / DECLARED).exists():
+        return []  # the file may be that of an amount
     with suppress(OSError, pa.ArrowInvalid):
         lines: list[dict[str, Any]] = pq.ParquetFile(release / LATEST / f"{LINES}.parquet").read().to_pylist()
         return [line for line in lines if period in (None, line["period"]) and revision in (None, line["revision"])]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
-from dphist_pipeline.base.domain import BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.base.domain import AmountAxis, BinnedAxis, CalendarAxis, Domain
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.estimates.family_choice import names_of_table
@@ -152,6 +152,9 @@ def refuse_untold(figures: Sequence[Figure], grids: Mapping[str, Domain]) -> Non
         MistakesError: by number and field of a figure.
     """
     mistakes: list[tuple[Location, str]] = []
+    if figures and any(isinstance(axis, AmountAxis) for grid in grids.values() for axis in grid.axes):
+        problem = "cannot stand beside an amount yet, whose rows, sum and mean are told without being declared"
+        raise MistakesError([(("figures",), problem)])
     for number, figure in enumerate(figures):
         if figure.name in [earlier.name for earlier in figures[:number]]:
             mistakes.append((("figures", number, "name"), f"{shown(figure.name)} is another figure; choose a new name"))

@@ -64,3 +64,9 @@ def test_a_figure_of_a_family_needs_one_table_with_its_axes() -> None:
     assert spec(**family, figures=[{"name": "surgery", "share": {"ward": "surgery"}, "by": ["age"]}, RATE]).figures
     found = refusal(**family, figures=[{**RATE, "by": ["state", "ward"]}])
     assert found["figures[0]"] == "no table of the release has state, ward together"
+
+
+def test_an_amount_tells_its_own_figures() -> None:
+    cost = {"column": "cost", "amount": [0, 20000]}
+    found = refusal(axes=[WARD, cost], figures=[{"name": "surgery", "share": {"ward": "surgery"}}])
+    assert "cannot stand beside an amount yet" in found["figures"]

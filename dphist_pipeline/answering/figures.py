@@ -196,7 +196,7 @@ class Asking:
             # A relation would be planned twice, once for its columns: planning is most of the time of an answer.
             query = f"CREATE OR REPLACE TEMP TABLE {ANSWER} AS FROM {macro}({given})"
             self.connection.execute(query, [*arguments, *named.values()])
-            return _rows(self.connection.sql(f"FROM temp.{ANSWER}"))
+            return _rows(self.connection, f"temp.{ANSWER}")
         except duckdb.InvalidInputException as error:
             problem = str(error).partition(f"{macro}: ")[2]
             problem = problem or "it could not be computed"
@@ -208,9 +208,12 @@ class Asking:
         raise QuestionRefused("", problem)
 
 
-def _rows(answer: duckdb.DuckDBPyRelation) -> list[Line]:
-    rows: list[Line] = answer.to_arrow_table().to_pylist()
-    return rows
+def _rows(connection: duckdb.DuckDBPyConnection, table: str, where: str = "true", *given: object) -> list[Line]:
+    """The rows of a table without its days, which the process of a catalogue does not send."""
+    described = connection.execute(f"DESCRIBE {table}").fetchall()
+    names = [name for name, kind, *_ in described if kind != "DATE"]
+    query = f"SELECT {', '.join(map(identifier, names))} FROM {table} WHERE {where}"
+    return [dict(zip(names, row, strict=True)) for row in connection.execute(query, [*given]).fetchall()]
 
 
 def _why_no_population(declared: DeclaredFigures, figure: Figure) -> str:
@@ -318,8 +321,7 @@ def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, i
     }
     held: list[Line] = []
     if is_there:
-        query = f"SELECT * FROM {table} WHERE list_contains(?, made_from)"
-        held = _rows(connection.sql(query, params=[list(marks.values())]))
+        held = _rows(connection, table, "list_contains(?, made_from)", list(marks.values()))
     known = {(line["period"], line["revision"]) for line in held}
     new = [*Asking(connection).lines([one for one in standing if one.key not in known], declared, declared.figures)]
     lines = [{name: value for name, value in line.items() if name != "made_from"} for line in held] + new

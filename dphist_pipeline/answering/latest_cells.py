@@ -30,6 +30,7 @@ from dphist_pipeline.answering.exports import csv, xlsx
 from dphist_pipeline.answering.exports.rows import LATEST, Exported
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
+from dphist_pipeline.publishing.figure_files import DECLARED
 from dphist_pipeline.publishing.growing_tables import GrowingTable, Key, Part
 from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, read_sealed_audit
@@ -148,7 +149,9 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     facts = {"release": str(exported.audit["release"]), "made_from": mark}
     facts |= {f"{name}s": ", ".join(str(source.entry[name]) for source in sources) for name in ("period", "revision")}
     figures = GrowingTable(target, FIGURES)
-    if figures.parquet.is_file() or any("amount" in one.audit for one in exported.publications):
+    # The files may be those of declared figures, which `answering.figures` writes; no release has both.
+    is_ours = figures.parquet.is_file() and not (release.parent / DECLARED).exists()
+    if is_ours or any("amount" in one.audit for one in exported.publications):
         _write_figures(
             figures, sources, exported.publications, {} if anew else figures.held(kind), kind, facts, scratch
         )

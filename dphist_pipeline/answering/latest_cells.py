@@ -150,7 +150,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     facts |= {f"{name}s": ", ".join(str(source.entry[name]) for source in sources) for name in ("period", "revision")}
     figures = GrowingTable(target, FIGURES)
     # The files may be those of declared figures, which `answering.figures` writes; no release has both.
-    is_ours = figures.parquet.is_file() and not (release.parent / DECLARED).exists()
+    is_ours = figures.parquet.is_file() and not (release / DECLARED).exists()
     if is_ours or any("amount" in one.audit for one in exported.publications):
         _write_figures(
             figures, sources, exported.publications, {} if anew else figures.held(kind), kind, facts, scratch

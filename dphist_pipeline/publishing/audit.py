@@ -146,7 +146,9 @@ class Audit(BaseModel):
     account: _Text | None = _fact("account that paid; null in the local model")
     privacy_unit: _Text = _fact("who is protected: columns, `row` or `contributor`")
     max_rows_per_unit: _Count | None = _fact("how many rows of each unit count, at most")
-    take: _Text = _fact("`one_per_cell`, where a unit counts once in a cell; left out where all rows count")
+    take: _Text = _fact(
+        "`one_per_cell`, where a unit counts once in a cell, `first` or `last`, where one row of it counts; else left out"
+    )
     neighbours: _Text = _fact("`add_remove`, `substitute` or `local`")
     sensitivity: _Count | None = _fact("how far one unit moves the counts")
     engine: _Text = _fact("that counted, if not DuckDB and Polars")

@@ -27,6 +27,6 @@ class ReleaseSpec(DeclaredRelease):
         if self.source_format != "csv" or self.source_sql is not None:
             return {}
         units = () if self.privacy_unit == EVERY_ROW else self.privacy_unit.columns
-        columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes))
+        columns = (*units, self.period_column, *(axis.column for axis in self.read_axes))
         types = {column: sources.TEXT[0] for column in columns if column is not None}
         return types | {one.column: one.kind for one in self.derive if one.column in types}

@@ -43,6 +43,7 @@ from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, lo
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 from dphist_pipeline.spec.sources import AN_ISO_DATE
+from dphist_pipeline.spec.unit_axes import in_words
 from dphist_pipeline.workbench.planning.expected_quality import (
     quality_left_out,
     rows_for_quality,
@@ -323,7 +324,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 def declared_of(spec: ReleaseSpec) -> dict[str, Any]:
     """What each derived column holds, and which rows count, as JSON values; none where nothing is declared."""
-    derived = {one.column: one.says for one in spec.derive}
+    derived = {one.column: one.says for one in spec.derive} | in_words([axis.normalised() for axis in spec.axes])
     kept = [one.says for one in spec.keep]
     take = {} if spec.take == "all" else {"take": spec.take}
     return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {}), **take}
@@ -335,6 +336,8 @@ def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
     words = {f"derived {name}": says for name, says in declared.get("derived", {}).items()}
     if any(one.reads_dates for one in spec.derive):
         words["their dates"] = f"in text: ISO dates, as {AN_ISO_DATE}, unless `first_of` gives a `format`"
+    if spec.take in ("first", "last"):
+        words["counts"] = f"the {spec.take} row of each {spec.privacy_unit} and period, in the order of time"
     if spec.take == "one_per_cell":
         words["counts"] = f"each {spec.privacy_unit} once in a cell, however many rows it has there"
     return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})

@@ -147,7 +147,7 @@ class Audit(BaseModel):
     privacy_unit: _Text = _fact("who is protected: columns, `row` or `contributor`")
     max_rows_per_unit: _Count | None = _fact("how many rows of each unit count, at most")
     take: _Text = _fact(
-        "`one_per_cell`, where a unit counts once in a cell, `first` or `last`, where one row of it counts; else left out"
+        "`one_per_cell`: a unit counts once in a cell; `first`, `last`: one row of it counts; left out where all do"
     )
     neighbours: _Text = _fact("`add_remove`, `substitute` or `local`")
     sensitivity: _Count | None = _fact("how far one unit moves the counts")

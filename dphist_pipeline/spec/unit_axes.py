@@ -202,11 +202,8 @@ def with_columns(written: Mapping[str, Any]) -> dict[str, Any]:
     axes = written.get("axes")
     if not isinstance(axes, list | tuple):
         return dict(written)
-    named = {
-        axis.get("name") or axis.get("column"): axis
-        for axis in axes
-        if isinstance(axis, Mapping) and OF_UNIT not in axis
-    }
+    described = [axis for axis in axes if isinstance(axis, Mapping) and OF_UNIT not in axis]
+    named = {str(axis.get("name") or axis.get("column")): axis for axis in described}
     return {**written, "axes": [_with_column(axis, named, written.get("period_column")) for axis in axes]}
 
 

@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spec_scenario import VALID, refusal
 
-from dphist_pipeline.confidential import _unit_rows as unit_rows
 from dphist_pipeline.confidential import unit_values
+from dphist_pipeline.confidential.reading import _unit_rows as unit_rows
 from dphist_pipeline.confidential.reading import ingest, source
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.unit_values import UNIT_VALUES, Block, IsNew, UnitValue

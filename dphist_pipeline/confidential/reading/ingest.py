@@ -17,10 +17,8 @@ import duckdb
 
 from dphist_pipeline.base.declared_numbers import DURATIONS, NUMBERS, keys_of
 from dphist_pipeline.base.domain import SECONDS, BinnedAxis, ByText, CalendarAxis
-from dphist_pipeline.base.guarded_polars import guarded_polars
 from dphist_pipeline.base.sql_files import identifier, literal, statement
 from dphist_pipeline.confidential._row_words import names_of, words_of
-from dphist_pipeline.confidential._unit_rows import derive_rows
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import _object_stores as object_stores
@@ -100,6 +98,10 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
     withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
     if plan.per_unit is not None:
+        # Loaded here: who only checks a spec needs no Polars.
+        from dphist_pipeline.base.guarded_polars import guarded_polars
+        from dphist_pipeline.confidential.reading._unit_rows import derive_rows
+
         unordered.unlink()
         with guarded_polars():
             withheld(plan.source.written, _unread(plan.source), lambda: derive_rows(plan, ordered, staged))

@@ -178,6 +178,25 @@ BOUNDARY = (
         ),
     ),
     Part(
+        "dphist_pipeline/confidential/unit_values.py",
+        ("unit/test_unit_rows.py",),
+        (
+            Mutation("np.roll(block.units, 1) == block.units", "(block.days >= 0)", "days since a stranger's row"),
+            Mutation("key = block.units * (int(", "key = 0 * block.units * (int(", "new to somebody else"),
+            Mutation("max(0, days.size - self.most)", "max(0, days.size - 1)", "numbers begin anew with each batch"),
+            Mutation("counts[:1] += self.counted", "counts[:1] += 0", "visits of an earlier batch are forgotten"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/_unit_rows.py",
+        ("unit/test_unit_rows.py",),
+        (
+            Mutation("return new[new >= block.carried]", "return new", "carried rows are counted twice"),
+            Mutation("inside=days >= self._first_day,", "inside=days >= 0,", "history is counted"),
+            Mutation("edge = edge[:complete]", "edge = edge[:]", "a unit that goes on is taken twice"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/confidential/engines/spark.py",
         ("unit/test_spark_engine.py",),
         (

@@ -196,23 +196,25 @@ def _write_release(
     about: About,
     scratch: Path,
 ) -> None:
-    folder, wanted = release / FOLDER, set()
+    folder, wanted, heads = release / FOLDER, set(), dict[str, Mapping[str, Any]]()
     for one in publications:
         if one.cells > MOST_CELLS:
             continue
         file = folder / one.place
-        if _made_from(file) != one.made_from:
+        heads[one.place] = _head(file)
+        if heads[one.place].get("made_from") != one.made_from:
             *tiles, cells = _cells_texts(connection, release, one)
             for number, text in enumerate(tiles):
                 _put(folder / one.tile(number), text, scratch)
             _put(file, cells, scratch)  # last: it says that all are there
-        wanted |= {one.place, *map(one.tile, range(math.prod(_tiles_at(file).get("parts", [0]))))}
+            heads[one.place] = _head(file)
+        wanted |= {one.place, *map(one.tile, range(math.prod(_tiles(heads[one.place]).get("parts", [0]))))}
     empty = _call("cells", {}, "{}")
     for file in sorted(folder.rglob("cells*.js")):
         if file.relative_to(folder).as_posix() not in wanted and file.read_text() != empty:
             _put(file, empty, scratch)
     _put(folder / SCRIPT, _script(), scratch)
-    _put(folder / RELEASE, _release_text(connection, release, publications, mark, about), scratch)
+    _put(folder / RELEASE, _release_text(connection, release, publications, heads, mark, about), scratch)
 
 
 def _put(file: Path, text: str, scratch: Path) -> None:
@@ -225,6 +227,7 @@ def _release_text(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
     publications: Sequence[_Publication],
+    heads: Mapping[str, Mapping[str, Any]],
     mark: str,
     about: About,
 ) -> str:
@@ -233,7 +236,7 @@ def _release_text(
         tables.setdefault(one.release, []).append(one)
     scales = {one.scale for one in publications if one.scale is not None} | _scales_of_sums(connection, tables)
     content = {
-        "tables": [_table(connection, release, made, about) for made in tables.values()],
+        "tables": [_table(connection, release, made, heads, about) for made in tables.values()],
         "half_widths": [_widths(connection, "dph_half_widths", scale) for scale in sorted(scales)],
         "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
         "normal": [INTERVALS.normal_reach, INTERVALS.normal_reach_of_two],
@@ -260,9 +263,16 @@ def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> li
 
 
 def _table(
-    connection: duckdb.DuckDBPyConnection, release: Path, made: Sequence[_Publication], about: About
+    connection: duckdb.DuckDBPyConnection,
+    release: Path,
+    made: Sequence[_Publication],
+    heads: Mapping[str, Mapping[str, Any]],
+    about: About,
 ) -> dict[str, Any]:
-    """What a reader can choose in one table: the axes of its newest period, and the periods that have them."""
+    """What a reader can choose in one table: the axes of its newest period, and the periods that have them.
+
+    `heads`: the first lines of the files of cells, by their places.
+    """
     newest = made[-1]
     audit = newest.audit(release)
     with in_language(about.language_of(audit)):
@@ -279,7 +289,7 @@ def _table(
         file = release / FOLDER / one.place
         size = file.stat().st_size if one.cells <= MOST_CELLS else None
         facts = [one.period, *one.days, one.revision, one.made_from[:12], size, one.grid == newest.grid]
-        tiles = _tiles_at(file) if size is not None else {}
+        tiles = _tiles(heads[one.place]) if size is not None else {}
         split_into = [[tiles["parts"], tiles["bytes"], tiles["most"]]] if tiles else []
         periods.append([*facts, places.setdefault(names, len(places)), *split_into])
     return {
@@ -367,9 +377,9 @@ def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | Non
     return [axis.public_end(end) for end in ends.tolist()]
 
 
-def _tiles_at(file: Path) -> Mapping[str, Any]:
+def _tiles(head: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the file of a period says of its tiles: parts of each axis, bytes of all and of the largest; or nothing."""
-    tiles = _head(file).get("tiles")
+    tiles = head.get("tiles")
     return tiles if isinstance(tiles, dict) else {}
 
 

@@ -128,9 +128,7 @@ class Ledger(OpenedLedger):
             Gives the decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
-        if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
-            whose = "every account" if account == EVERYWHERE else f"account '{account}'"
-            refuse_no_reason(f"Allowing what {whose} reads", reason)
+        refuse_unexplained(account, what, reason)
         # Decisions of all accounts are read: the source may belong to another one.
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
@@ -229,14 +227,23 @@ class Ledger(OpenedLedger):
     # What a release run enters.
 
     def check(self, request: ChargeRequest) -> None:
-        """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
+        """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to.
+
+        It promises nothing: another process may charge in between, and `charge` judges again.
+        """
         with self._writing("rehearse") as writing:
             if writing.books.judge_charge(request, writing.books.year_at(writing.now)) is None:
                 self._refuse_unlisted(writing)
                 writing.books.refuse_wrong_clock(writing.now, request.days)
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
+        """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already.
+
+        Atomic: the rules are judged and the entry is made in one transaction, under the lock that every writer takes.
+        When it returns, the entry is durable, and any number of callers with equal requests get the same charge.
+        A caller that gets an error, or is killed, may have been charged all the same: it asks again with the same
+        request. Another request for the same release, period and revision is refused, never joined.
+        """
         with self._writing() as writing:
             books = writing.books
             earlier_charge = books.judge_charge(request, books.year_at(writing.now))
@@ -287,6 +294,13 @@ def _operator(name: str, key: str) -> dict[str, str]:
     if not is_public_key(key):
         raise not_recordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
     return {"name": name, "key": key}
+
+
+def refuse_unexplained(account: str, what: Mapping[str, Any], reason: str) -> None:
+    """Refuses to allow something without a reason where one is needed: a query, or what its name alone decides."""
+    if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
+        whose = "every account" if account == EVERYWHERE else f"account '{account}'"
+        refuse_no_reason(f"Allowing what {whose} reads", reason)
 
 
 def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ One script runs: that of the picker, on the page of a release that has its files
 
 The page of a release is made from its publications, and says at its head what the page of all releases tells of it. So
 a publication writes the page of its own release and the page of all, and reads of the other pages the heads alone. Both
-are functions of public files and of `about.json`. They are written last: whatever they name is there.
+are functions of public files and of `about.json`. They are written last: whatever they name is there. The page of a
+release lists its newest publications; the earlier ones have a page for each year, which is written before it, and anew
+only where something of that year changed.
 
 Search engines read JSON-LD in the words of schema.org. The picture of totals is drawn without a library: its lines keep
 their width however wide the page shows it, and its texts are those of the page around it.
@@ -15,11 +17,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,11 +50,13 @@ from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, i
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 
-FORM = 4  # of what a page says for the next run that writes it
+FORM = 5  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
-MOST_SHOWN = 1200  # publications on the page of a release
+MOST_LISTED = 104  # publications on the page of a release: two years of weeks
+MOST_SHOWN = 1200  # publications on the page of a year, and totals in the picture of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
 MOST_POINTS, MOST_FILES, MOST_TABLES, MOST_LETTERS = 60, 50, 6, 300
+_YEAR = "periods-{}.html"
 _HEAD = 65_536  # bytes, in which a page says what the page of all releases tells of it
 _PICKER = ("picker/script.js", "picker/release.js")
 _MADE_FROM = re.compile(rb'"made_from": "([0-9a-f]{32})"')
@@ -132,8 +137,8 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
     for folder in releases:
         mark = _mark(folder, about)
         if anew or _mark_on_page(folder) != mark:
-            page = _release_page(folder, mark, about, {} if anew else _history_on_page(folder))
-            replace_public(folder / INDEX, page, scratch)
+            for name, page in _release_pages(folder, mark, about, anew):
+                replace_public(folder / name, page, scratch)
     summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
     with in_language(about.language):
         text = _page_of_all(summaries, about).encode()
@@ -213,15 +218,6 @@ def _point(day: str, total: float, low: float | None, high: float | None) -> Poi
     return date.fromisoformat(day).isoformat(), float(total), ends[0], ends[1]
 
 
-def _history_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
-    """What the page of a release tells of its publications; empty without a page of this form."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        with open_below(release, INDEX) as file:
-            periods = _block(file.read().decode(), _PERIODS)
-        return read_history(periods["publications"]) if periods["form"] == FORM else {}
-    return {}
-
-
 def _block(page: str, begins: str) -> dict[str, Any]:
     """The JSON of a page; ValueError if it has none."""
     content = page.partition(begins)[2].partition(_END)
@@ -231,30 +227,143 @@ def _block(page: str, begins: str) -> dict[str, Any]:
     return block
 
 
-def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[str, int], ListedPublication]) -> str:
-    """The page of one release, with as many of its newest publications as fit."""
+def _release_pages(folder: Path, mark: str, about: About, anew: bool) -> Iterator[tuple[str, str]]:
+    """The pages of one release that are not as they should be, by their names: those of years, and last its own.
+
+    `anew`: all of them, and nothing is taken from those that are there.
+    """
+    years = sorted(page.name for page in folder.glob(_YEAR.format("*")) if is_path(f"{folder.name}/{page.name}"))
+    told = {} if anew else {name: _told(folder, name) for name in (INDEX, *years)}
+    known = {key: one for facts in told.values() for key, one in read_history(facts.get("publications", [])).items()}
     publications = history(folder, known)
-    most = MOST_SHOWN
-    newest = max(
-        (publication for publication in publications if publication.stands),
-        key=lambda one: (one.period, one.revision),
-        default=None,
-    )
-    with in_language(about.language_of(_audit(folder / newest.place) if newest is not None else {})):
-        while (
-            len((page := _with_publications(folder, mark, about, publications, most)).encode()) > MOST_BYTES
-            and most > 1
-        ):
-            most //= 2
-    return page
+    with in_language(_language(folder, publications, about)):
+        page, left_out = _fitting(publications, MOST_LISTED, partial(_of_release, folder, mark, about))
+    # A page that is there stays right when publications move from it to the first page: others may link to it.
+    for name in sorted({*years, *map(_year_page, left_out)}):
+        of_year = [publication for publication in publications if _year_page(publication) == name]
+        facts = [FORM, version("dphist-pipeline"), asdict(about), [vars(publication) for publication in of_year]]
+        made_from = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+        if told.get(name, {}).get("made_from") != made_from:
+            with in_language(_language(folder, of_year, about)):
+                page_of_year = partial(_of_year, folder, name, made_from, about)
+                yield name, _fitting(of_year, MOST_SHOWN, page_of_year)[0]
+    yield INDEX, page
 
 
-def _with_publications(
-    folder: Path, mark: str, about: About, publications: Sequence[ListedPublication], most: int
+def _told(release: Path, name: str) -> dict[str, Any]:
+    """What a page tells of publications, and what it was made from; empty without a page of this form."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        with open_below(release, name) as file:
+            told = _block(file.read().decode(), _PERIODS)
+        read_history(told["publications"])
+        return told if told["form"] == FORM else {}
+    return {}
+
+
+def _fitting(
+    publications: Sequence[ListedPublication],
+    most: int,
+    page: Callable[[Sequence[ListedPublication], Sequence[ListedPublication]], str],
+) -> tuple[str, Sequence[ListedPublication]]:
+    """A page with as many of its newest publications as fit, and those that are not on it."""
+    while len((text := page(publications[:most], publications[most:])).encode()) > MOST_BYTES and most > 1:
+        most //= 2
+    return text, publications[most:]
+
+
+def _language(folder: Path, publications: Sequence[ListedPublication], about: About) -> str:
+    """The language of a page: that of the newest publication that stands."""
+    newest = next((publication for publication in publications if publication.stands), None)
+    return about.language_of(_audit(folder / newest.place) if newest is not None else {})
+
+
+def _year_page(publication: ListedPublication) -> str:
+    """The name of the page that has all publications of the year in which a period begins."""
+    return _YEAR.format(publication.period[:4])
+
+
+def _current(publications: Sequence[ListedPublication]) -> dict[str, ListedPublication]:
+    """The latest revision of each period that stands; the latest comes first in what is given."""
+    return {publication.period: publication for publication in reversed(publications) if publication.stands}
+
+
+def _of_year(
+    folder: Path,
+    name: str,
+    made_from: str,
+    about: About,
+    listed: Sequence[ListedPublication],
+    earlier: Sequence[ListedPublication],
 ) -> str:
-    current = {
-        publication.period: publication for publication in reversed(publications) if publication.stands
-    }  # the latest revision comes last
+    """A page of one year; `earlier`: publications that do not fit."""
+    current = _current([*listed, *earlier])
+    newest = next((publication for publication in listed if publication.stands), None)
+    audit = _audit(folder / newest.place) if newest is not None else {}
+    title = shortened(str(audit.get("title") or folder.name), MOST_LETTERS)
+    return render(
+        "release_year.html.j2",
+        title=f"{title}, {_year_in_words(name)}",
+        release=folder.name,
+        periods_block=_told_in_page(listed, made_from),
+        rows=_rows(folder, listed, current),
+        left_out=len(earlier),
+        hidden=_hidden(listed),
+        about=_about(about, title, None),
+    )
+
+
+def _year_in_words(name: str) -> str:
+    year = name.removeprefix(_YEAR.partition("{")[0]).partition(".")[0]
+    return gettext("all records") if year == "all" else year
+
+
+def _told_in_page(listed: Sequence[ListedPublication], made_from: str) -> Markup:
+    facts = [_without_defaults(publication) for publication in listed]
+    return json_in_page({"form": FORM, "made_from": made_from, "publications": facts})
+
+
+def _rows(
+    folder: Path, listed: Sequence[ListedPublication], current: Mapping[str, ListedPublication]
+) -> list[dict[str, Any]]:
+    return [
+        _row(publication, current.get(publication.period)) | {"parquet": _parquet(folder, publication, current)}
+        for publication in listed
+    ]
+
+
+def _hidden(publications: Sequence[ListedPublication]) -> str:
+    """What is said of figures that are hidden: where periods have different limits, the strictest that hid one."""
+    newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
+    limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
+    return hidden_in_words(limit) if limit else ""
+
+
+def _years(listed: Sequence[ListedPublication], earlier: Sequence[ListedPublication]) -> list[dict[str, Any]]:
+    """The years of publications that a page does not list: their pages, and what other pages link to on this one."""
+    there, years = {publication.period for publication in listed}, dict[str, list[str]]()
+    current = _current([*listed, *earlier])
+    has_superseded = any(_row(one, current.get(one.period))["state"] == "superseded" for one in listed)
+    for publication in earlier:
+        anchors = years.setdefault(_year_page(publication), [])
+        if publication.period not in there:
+            there.add(publication.period)
+            anchors.append(f"period-{publication.period}")
+        if not has_superseded and publication.stands and current[publication.period] is not publication:
+            has_superseded = True
+            anchors.append("superseded")
+    return [{"file": name, "year": _year_in_words(name), "anchors": anchors} for name, anchors in years.items()]
+
+
+def _of_release(
+    folder: Path,
+    mark: str,
+    about: About,
+    listed: Sequence[ListedPublication],
+    earlier: Sequence[ListedPublication],
+) -> str:
+    """The page of one release; `earlier`: publications that pages of years have."""
+    publications = [*listed, *earlier]
+    current = _current(publications)
     standing = sorted(current.values(), key=lambda one: one.period, reverse=True)
     newest = standing[0] if standing else None
     audit = _audit(folder / (newest or publications[0]).place) if publications else {}
@@ -275,31 +384,23 @@ def _with_publications(
         files=[path for path in files if path.count("/") == 1],
         picker=bool(picker),
     )
-    listed = publications[:most]
-    # Where periods have different limits, the strictest that hid something; else the newest.
-    newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
-    limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
-    not_shown = max((publication.limit for publication in standing[:most] if publication.below), default=0)
+    drawn = standing[:MOST_SHOWN]
+    not_shown = max((publication.limit for publication in drawn if publication.below), default=0)
     return render(
         "release_index.html.j2",
         summary=summary,
         title=title,
         counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
-        periods_block=json_in_page(
-            {"form": FORM, "publications": [_without_defaults(publication) for publication in listed]}
-        ),
+        periods_block=_told_in_page(listed, mark),
         json_ld=json_in_page(dataset(_search_entry(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
-        rows=[
-            _row(publication, current.get(publication.period)) | {"parquet": _parquet(folder, publication, current)}
-            for publication in listed
-        ],
-        left_out=len(publications) - len(listed),
-        hidden=hidden_in_words(limit) if limit else "",
+        rows=_rows(folder, listed, current),
+        earlier=_years(listed, earlier),
+        hidden=_hidden(listed),
         not_drawn=not_drawn(not_shown) if not_shown else "",
         alarming=_alarm(publications, newest),
         revised=[
@@ -307,7 +408,7 @@ def _with_publications(
             for publication in publications
             if publication.stands and publication.reason and current[publication.period] == publication
         ][:5],
-        picture=total_picture(_points(standing[:most], most)),
+        picture=total_picture(_points(drawn, MOST_SHOWN)),
         files=files,
         sql_name="_".join([folder.name, *list(audit.get("tables") or [])[:1]]),
         columns=_columns(folder, files, audit),
@@ -317,8 +418,8 @@ def _with_publications(
 
 def _without_defaults(publication: ListedPublication) -> dict[str, Any]:
     """The fields of a publication that differ from their defaults: pages stay small."""
-    empty = asdict(ListedPublication("", 0))
-    return {name: value for name, value in asdict(publication).items() if value != empty[name]}
+    empty = vars(ListedPublication("", 0))
+    return {name: value for name, value in vars(publication).items() if value != empty[name]}
 
 
 def _audit(published: Path) -> dict[str, Any]:

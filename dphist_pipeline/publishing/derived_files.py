@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFolder,
     read_audit,
     read_sealed_audit,
+    revisions_by_period,
 )
 
 SCHEMA_VERSION = 1
@@ -52,9 +53,14 @@ class DerivedFiles:
         """
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
             listed = _current_entries(folder)
-            periods = [period for path in sorted(folder.glob("period=*")) for period in _current(path, listed, read)]
-            content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
-            text = json.dumps(content, indent=2) + "\n"
+            periods = [
+                entry
+                for period, numbers in revisions_by_period(folder).items()
+                for entry in _current(folder / f"period={period}", numbers, listed, read)
+            ]
+            # A period a line: the lines of the others stay as they were.
+            head = json.dumps({"schema_version": SCHEMA_VERSION, "release": folder.name})[:-1]
+            text = f'{head}, "periods": [\n' + ",\n".join(map(json.dumps, periods)) + "\n]}\n"
             if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
                 replace_public(folder / CURRENT, text, scratch)
 
@@ -62,11 +68,10 @@ class DerivedFiles:
         """Sets the notices of cards as audits and `current.json` say; no link is followed, and none is replaced."""
         for release in sorted({path.parent for path in self.public.glob("*/period=*")}):
             listed = _current_entries(release)
-            for period in sorted(release.glob("period=*")):
-                folders = [folder for _, folder in PublishedFolder.all_in(self.public, f"{release.name}/{period.name}")]
-                if len(folders) == 1 and period.name.removeprefix("period=") in listed:
+            for period, numbers in revisions_by_period(release).items():
+                if len(numbers) == 1 and period in listed:
                     continue  # it stands, and nothing ever took its place
-                for folder in folders:
+                for _, folder in PublishedFolder.all_in(self.public, f"{release.name}/period={period}"):
                     with suppress(PublishedFilesDamaged):  # other checks name it
                         audit, later = read_sealed_audit(folder), later_revision(folder, listed)
                         for path, to_period in PublishedFolder(folder).cards():
@@ -87,8 +92,8 @@ class DerivedFiles:
         """The paths and files that are there: the catalogue, then the pages that name it, last."""
         latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
         latest += sorted(self.public.glob("*/picker/**/*.js"))
-        pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
-        for source in [*latest, self.public / CATALOGUE, *pages]:
+        pages = [*sorted(self.public.glob("*/periods-*.html")), *sorted(self.public.glob(f"*/{INDEX}"))]
+        for source in [*latest, self.public / CATALOGUE, *pages, self.public / INDEX]:
             path = source.relative_to(self.public).as_posix()
             if is_path(path) and os.path.lexists(source):
                 yield path, source
@@ -143,20 +148,19 @@ def _is_current(published: Path) -> bool:
 
 
 def _current(
-    period: Path, listed: Mapping[str, Mapping[str, Any]], read: Callable[[Path], dict[str, Any]]
+    period: Path,
+    numbers: Sequence[int],
+    listed: Mapping[str, Mapping[str, Any]],
+    read: Callable[[Path], dict[str, Any]],
 ) -> list[Mapping[str, Any]]:
     """The entry of the latest revision of a period that stands; none if all were withdrawn."""
     name = period.name.removeprefix("period=")
-    revisions = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
-    for number in sorted(filter(str.isdecimal, revisions), key=int, reverse=True):
-        before, folder = listed.get(name), revisions[number]
-        if before and (before["revision"], before["audit_digest"]) == (
-            int(number),
-            PublishedFolder(folder).stated_digest,
-        ):
+    for number in reversed(numbers):
+        before, folder = listed.get(name), period / f"revision={number}"
+        if before and (before["revision"], before["audit_digest"]) == (number, PublishedFolder(folder).stated_digest):
             return [before]
         audit = read(folder)
-        is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)
+        is_here = (audit["release"], audit["period"], audit["revision"]) == (period.parent.name, name, number)
         if is_here and "withdrawn" not in audit:
             return [_entry(folder, audit)]
     return []

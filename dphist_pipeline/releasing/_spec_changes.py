@@ -109,8 +109,18 @@ def _differences(place: str, then: Any, now: Any) -> Iterator[Change]:
     elif then != now and place == "csv_quote":
         default = ", the default from 0.3.0 on; write `csv_quote: none`" if (then, now) == ("", '"') else ""
         yield place, quote_in_words(then), quote_in_words(now) + default
+    elif isinstance(then, list) and isinstance(now, list) and len(json.dumps([*then, *now])) > LONGEST_SHOWN:
+        # Two long lists would look alike where they are cut: a code list with one value more.
+        yield place, _entries(then, now), _entries(now, then)
     elif then != now:
         yield place, _value_text(then), _value_text(now)
+
+
+def _entries(entries: list[Any], others: list[Any]) -> str:
+    """How many entries a list has, and those that the other list lacks."""
+    known = {json.dumps(other) for other in others}
+    alone = [entry for entry in entries if json.dumps(entry) not in known]
+    return f"{len(entries)} entries" + (f", among them {_value_text(alone)}" if alone else "")
 
 
 def _value_text(value: Any) -> str:

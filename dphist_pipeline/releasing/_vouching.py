@@ -33,8 +33,9 @@ def read_vouched_audit(
         recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
 
     Raises:
-        PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
+        PublishedFilesDamaged: a file is missing or altered, is not what the ledger recorded, or its folder is a link.
     """
+    PublishedFolder(published).refuse_links(store.public)
     audit = read_audit(published) if audit is None else audit
     tables = [read_audit(PublishedFolder(published).table(name)) for name in audit.get("tables", {})]
     spec = _charged_spec(store, charge.digest)

@@ -168,10 +168,11 @@ class PublicFolder:
         )
         return self._copy(progress, everything)
 
-    def upgrade(self, progress: Progress = lambda step: None) -> list[str]:
-        """Brings a store of form 1 to form 2, then the catalogue and the pages; gives the paths that form 2 has not.
+    def upgrade(self, progress: Progress = lambda step: None) -> tuple[list[str], list[str]]:
+        """Brings a store of form 1 to form 2, then the catalogue and the pages.
 
-        They are deleted here, and emptied in every bucket by the next copy to it. Cut short, the same call finishes it.
+        Gives the paths that form 2 has not, and those of them that this call deleted. The next copy to a bucket empties
+        them there, too. Cut short, the same call finishes it.
 
         Raises:
             NotCopied: the bucket could not be written; all else is done.
@@ -180,10 +181,12 @@ class PublicFolder:
 
         public = self.store.public
         with self.store.building():
-            gone = keep_gone(public, self.store.bucket_memory)
+            gone, deleted = keep_gone(public, self.store.bucket_memory), []
             for path in gone:
                 refuse_links(public, (public / path).parent)
-                (public / path).unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    (public / path).unlink()
+                    deleted.append(path)
                 with suppress(OSError):  # a folder that holds more stays
                     for folder in [
                         folder for folder in (public / path).parents if folder.parent.is_relative_to(public)
@@ -192,7 +195,7 @@ class PublicFolder:
             upgraded = PublicFolder(self.store.upgrade())
         finish_withdrawals(upgraded.store, upgraded.store.ledger())
         upgraded.refresh(Key("upgraded", "all", 1), progress=progress, anew=True)
-        return gone
+        return gone, deleted
 
     def render(self, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
         """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.

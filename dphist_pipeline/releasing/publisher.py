@@ -152,5 +152,6 @@ def refuse_taken_name(
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
             is_taken |= json.loads(read_regular(audit)).get("collection") != collection
+            break  # whoever published first was compared with by all others
     if is_taken:
         raise name_taken(release)

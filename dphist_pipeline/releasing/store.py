@@ -29,7 +29,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -352,6 +352,7 @@ class Store:
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):
             if folder.name.removeprefix("revision=").isdecimal():
+                PublishedFolder(folder).refuse_links(self.public)
                 whole += read_audit(folder).get("model") == "local"
         return entries, whole, missing
 
@@ -487,14 +488,15 @@ class Store:
                         _forget(marker.with_suffix(""))
 
     def abandoned_runs(self) -> list[str]:
-        """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
+        """Releases and periods of killed runs that left files, as in 'wards/2026-03-02'; in order, each once.
 
-        Nothing in their folders is opened.
+        Nothing in their folders is opened. A lock without a file in its folder holds nothing exact.
         """
         folder, places = self.confidential / "runs", set()
         for place, _, names in os.walk(folder):
-            for name in names:
-                if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
+            for beside in [Path(place, name) for name in names]:
+                is_over = beside.suffix == KEPT or (beside.suffix == LOCK and not _is_held(beside))
+                if is_over and any(files for *_, files in os.walk(beside.with_suffix(""))):
                     places.add("/".join(Path(place).relative_to(folder).parts[:2]))
         return sorted(places)
 
@@ -515,10 +517,10 @@ class Store:
         """
         for audit in sorted(self.public.glob("*/period=*/revision=*/audit.json")):
             with suppress(ValueError, KeyError, TypeError, OSError):
-                facts = json.loads(read_regular(audit))
-                if facts["ledger"] is not None or facts["model"] != "local":
-                    entry = facts["ledger"]
-                    yield str(audit.relative_to(self.root)), int(entry["number"]), entry["hash"]
+                status = audit.stat()
+                identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+                if (entry := _named_entry(audit, identity)) is not None:
+                    yield str(audit.relative_to(self.root)), *entry
         for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):
             try:
                 facts = json.loads(rejection.read_bytes())
@@ -718,3 +720,15 @@ def _is_held(lock: Path) -> bool:
         finally:
             os.close(handle)
     return True
+
+
+@lru_cache(maxsize=10_000)
+def _named_entry(audit: Path, identity: tuple[int, ...]) -> tuple[int, str] | None:
+    """Number and hash of the ledger entry that an audit names; None for a release of the local model.
+
+    `identity`: of the file on the disk; a command asks several times.
+    """
+    facts = json.loads(read_regular(audit))
+    if facts["ledger"] is None and facts["model"] == "local":
+        return None
+    return int(facts["ledger"]["number"]), facts["ledger"]["hash"]

@@ -1,6 +1,6 @@
 """Intervals with chance hold for a rate that is constant: weeks whose counts vary as chance makes them seldom differ.
 
-The noise is drawn by NumPy with the law of the doors; the answers are those of the macros, over many periods at once.
+The noise is drawn by NumPy with the law of measurements; the answers are those of macros, over many periods at once.
 """
 
 from __future__ import annotations

@@ -506,12 +506,12 @@ LEDGER = (
         "dphist_pipeline/releasing/run.py",
         (
             "system/test_resume.py",
-            "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_door_draws",
+            "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_measurement_draws",
             "system/test_races.py::test_a_revision_overtaken_by_another_spends_nothing_until_asked_again",
         ),
         (
             Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
-            Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
+            Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while measurements draw"),
             Mutation("if charge.reason != self.request.reason:", "if False:", "another's revision is given back"),
         ),
     ),
@@ -526,7 +526,7 @@ LEDGER = (
             Mutation(
                 "        self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)\n        store.forget",
                 "        store.forget",
-                "what was rejected while a door drew goes on",
+                "what was rejected while a measurement drew goes on",
             ),
             Mutation(
                 "            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_SINCE)\n",

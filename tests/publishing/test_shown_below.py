@@ -32,6 +32,7 @@ from dphist_pipeline.publishing import _card as cards
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing._family_card import family_card
 from dphist_pipeline.publishing._index_pages import write_index
+from dphist_pipeline.publishing._release_history import read_history
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.drawing import BAR, NUMBER
 from dphist_pipeline.publishing.formatting import shown_number
@@ -315,7 +316,7 @@ def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path
     assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
     assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
     assert "Totals of 2 periods" in page
-    known = dict(index_pages._history_on_page(public / "weekly"))
+    known = read_history(index_pages._told(public / "weekly", "index.html")["publications"])
     assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
     write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
     assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page

@@ -175,3 +175,7 @@ def test_a_family_is_compared_by_the_smallest_table_of_each_axis(renamed: Office
     assert said["compared"]["says"].startswith("surgery fell from about")
     folder = renamed.published(period=WEEKS[1])
     assert said["compared"]["says"] in (folder / "card.html").read_text()
+    for asked in (["--changes"], ["--over", ",".join(WEEKS[:2])]):
+        where = ["--where", "ward = 'surgery'", *asked, "--json"]
+        named = renamed.run("answer", "wards", *where).json
+        assert named == renamed.run("answer", named["release"], *where).json and len(named["rows"]) == 1

@@ -157,7 +157,7 @@ def answer(
     """Estimates a count, share, mean or change from a publication, with its 95 % interval. Spends nothing."""
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.best_table import best_of_folder
-    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.answering.published import is_family, latest_revision
 
     box = box_where(where)
     public = Store.public_folder(store)
@@ -182,10 +182,14 @@ def answer(
         pivot=pivot,
         with_chance=with_chance,
     )
-    # Other questions are asked of several periods, whose tables may be others.
+    # A question of several periods is asked of one table, which a family's latest period chooses.
     one_period = question.question not in ("changes", "over", "compare")
-    folder = latest_revision(public, release, period, family=one_period)
-    publication = best_of_folder(folder, question.axes, question.boxes(box)) if one_period else Publication.read(folder)
+    folder = latest_revision(public, release, period, family=True)
+    if one_period or is_family(folder):
+        publication = best_of_folder(folder, question.axes, question.boxes(box))
+    else:
+        publication = Publication.read(folder)
+    release = release if one_period else str(publication.audit["release"])
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     other: Publication | None

@@ -35,6 +35,7 @@ from dphist_pipeline.base.languages.texts import Code
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
+from dphist_pipeline.spec._amount_axes import FEWEST_PARTS, parts_for, refused_with_amount
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
 from dphist_pipeline.spec._quality import (
@@ -430,6 +431,12 @@ class DeclaredRelease(EngineField):
         return self
 
     @model_validator(mode="after")
+    def _amount_fits(self) -> Self:
+        if self.domain.amount is not None and (mistakes := refused_with_amount(self)):
+            raise MistakesError(mistakes)
+        return self
+
+    @model_validator(mode="after")
     def _units_are_walked(self) -> Self:
         """Refuses what follows from several rows of a unit where there is no unit, time or engine for it."""
         mistakes = [(at, problem) for at, problem in self._unwalkable() if problem]
@@ -449,6 +456,8 @@ class DeclaredRelease(EngineField):
                 yield at, f"{what} puts rows in the order of their time; add `period` and `period_column`"
             if self.privacy_unit == EVERY_ROW:
                 yield at, f"{what} is about the rows of a unit, and with `privacy_unit: row` each has one"
+            if self.domain.amount is not None:
+                yield at, f"{what} does not go with an amount axis"
             if self.engine != "duckdb":
                 yield at, f"`engine: {self.engine}` does not serve {what}; use `engine: duckdb`"
         for number, axis in enumerate(self.axes):
@@ -586,6 +595,11 @@ class DeclaredRelease(EngineField):
         if self.family is None:
             return self.domain.cells
         return sum(self.family.grid(axes).cells for axes in self.family.tables)
+
+    @property
+    def parts(self) -> int:
+        """M, the parts into which an amount splits a row, 1 without one: as fine as noise can be drawn for."""
+        return 1 if self.domain.amount is None else parts_for(self.sensitivity, self.mechanism_epsilon) or FEWEST_PARTS
 
     @property
     def sensitivity(self) -> int:

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from dphist_pipeline.confidential.row_queries import ObservedRows
 
 # A process has one environment and one standard error.
 ONE_AT_A_TIME = threading.Lock()
+UNCOUNTED = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
 UNLIMITED = {"POLARS_OOC_MEMORY_BUDGET_MB": str(1 << 40), "POLARS_OOC_MEMORY_BUDGET_FRACTION": str(1 << 20)}
 
 
@@ -41,7 +42,7 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
         SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
         Halted: `DPHIST_MEMORY` in the environment is no size.
     """
-    problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
+    problem = UNCOUNTED
     key = secrets.token_bytes(KEY_BYTES)
     with _guarded():
         counted = withheld(plan.source.written, problem, lambda: _counted(plan, staged, key))
@@ -52,6 +53,25 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
+
+
+def write_granted_cube(plan: CountingPlan, granted: Mapping[int, Path], folder: Path) -> Path:
+    """Bounds and counts the rows of an individual account into `cube.npy`, as `write_cube` does.
+
+    Args:
+        granted: staged rows in folders, by the number of rows that is kept of each unit there.
+    """
+    cells = sum(table.cells for table in plan.marginals) if plan.marginals else plan.domain.cells
+    counts, key = np.zeros(cells, dtype=np.int64), secrets.token_bytes(KEY_BYTES)
+
+    def count() -> None:
+        for rows, staged in granted.items():
+            counts[:] += _counted(replace(plan, max_rows_per_unit=rows), staged, key)[0]
+
+    with _guarded():
+        withheld(plan.source.written, UNCOUNTED, count)
+    np.save(folder / "cube.npy", counts)
+    return folder / "cube.npy"
 
 
 @contextmanager

@@ -148,8 +148,8 @@ def open_account(
         str | None,
         typer.Option(
             metavar="HOW",
-            help="summed: every release counts against the total. individual: a unit pays for its own counted rows, and "
-            "is not counted once its year is paid for.",
+            help="summed: every release counts against the total. individual: a unit pays for its own counted rows, "
+            "and is not counted once its year is paid for.",
         ),
     ] = None,
     left_out: Annotated[

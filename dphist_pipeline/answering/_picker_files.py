@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.base.about_publisher import About
-from dphist_pipeline.base.domain import OTHER, BinnedAxis, CalendarAxis, day_of
+from dphist_pipeline.base.domain import OTHER, BinnedAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.base.shown_below import limit_of
@@ -340,7 +340,7 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
 
     `form` has a place for each end; `closed` is that of ranges that hold the upper end of the last bin.
     """
-    if isinstance(axis, CalendarAxis) or axis.size > MOST_SPANS:
+    if axis.reads == "days" or axis.size > MOST_SPANS:
         return None
     plain = translated("%(low)s to %(high)s")
     within = translated("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
@@ -363,9 +363,7 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
 
 def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | None]:
     """Ends of bins as a box has them: null where they are open, and for `other`."""
-    days = isinstance(axis, CalendarAxis)
-    finite_ends = (end if math.isfinite(end) else None for end in ends.tolist())
-    return [day_of(end).isoformat() if days and end is not None else end for end in finite_ends]
+    return [axis.public_end(end) for end in ends.tolist()]
 
 
 def _tiles_at(file: Path) -> Mapping[str, Any]:

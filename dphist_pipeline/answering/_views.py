@@ -202,7 +202,7 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
     for name in ("period", "period_start", "period_end", "revision", *(() if latest else ("is_latest",))):
         if name in (*_KEY, *own):
             yield name, own.get(name, f"t.{name}"), comments[name]
-    labels = {f"{axis.name}_label": axis.name for axis in of.axes if not isinstance(axis, BinnedAxis) and axis.labels}
+    labels = {f"{axis.name}_label": axis.name for axis in of.axes if axis.labels}
     for column in published:
         if column not in labels:  # theirs comes with those for readers, and is never null
             yield column, f"t.{identifier(column)}", comments[column]

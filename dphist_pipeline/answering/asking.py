@@ -17,7 +17,7 @@ from dphist_pipeline.answering._macro_calls import Source, call_macro
 from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
-from dphist_pipeline.base.domain import BinnedAxis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import BinnedAxis, Domain
 from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, Quantile, RangeAnswer, found_in_row
@@ -362,9 +362,8 @@ class Publication:
         """The published columns of some axes or levels, with their types."""
         columns: dict[str, pa.DataType] = {}
         for axis in self.domain.axes:
-            levels = axis.levels if isinstance(axis, CategoricalAxis) else ()
             for name, kind in ReaderAxis(axis).published.items():
-                if by is None or (name if name in levels else axis.name) in by:
+                if by is None or (name if name in axis.levels else axis.name) in by:
                     columns[name] = kind
         return columns
 

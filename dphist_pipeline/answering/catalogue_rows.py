@@ -25,7 +25,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     RELEASES,
     TABLES,
 )
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, Domain
 from dphist_pipeline.estimates.laws import INTERVALS, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.row_quality import QualityTable
@@ -243,7 +243,7 @@ def day_of_period(audit: Audit, end: str) -> date | None:
 def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, closed: bool) -> Iterator[Any]:
     """The rows for an axis and each of its levels; bounds and category of the cell `other` are null."""
     fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
-    fixed |= {"binned": isinstance(axis, BinnedAxis), "calendar": isinstance(axis, CalendarAxis)}
+    fixed |= {"binned": axis.is_ordered, "calendar": axis.reads == "days"}
     if isinstance(axis, BinnedAxis):
         lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
         ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))

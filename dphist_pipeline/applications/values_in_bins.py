@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of
-from dphist_pipeline.publishing.axis_labels import ReaderAxis
+from dphist_pipeline.publishing.parquet_tables import taken
 
 Reals = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -119,12 +119,11 @@ class CategoryColumns:
     @property
     def fields(self) -> list[pa.Field]:
         """Names and types of the columns."""
-        label = [f"{self.axis.name}_label"] if self.axis.labels else []
-        return [pa.field(name, pa.string()) for name in (self.axis.name, *label, *self.axis.levels)]
+        return [pa.field(name, pa.string()) for name in self.axis.columns]
 
     def draw(self, places: Places, random: np.random.Generator) -> list[pa.Array]:
         """The texts of each record; null in `other`."""
-        return [texts.take(pa.array(places)) for texts in ReaderAxis(self.axis).published_texts]
+        return [taken(along, places) for along in self.axis.published.values() if isinstance(along, list)]
 
 
 def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:

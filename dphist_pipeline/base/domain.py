@@ -8,18 +8,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.tidying import tidied
+from dphist_pipeline.base.axes import (
+    Axis,
+    BandedAxis,
+    BinnedAxis,
+    ByText,
+    CalendarAxis,
+    CategoricalAxis,
+    day_of,
+    number_of_day,
+)
+
+__all__ = [
+    "OTHER",
+    "SECONDS",
+    "Axis",
+    "BandedAxis",
+    "BinnedAxis",
+    "ByText",
+    "CalendarAxis",
+    "CategoricalAxis",
+    "Domain",
+    "Family",
+    "Figures",
+    "Levels",
+    "day_of",
+    "finest",
+    "groups_along",
+    "number_of_day",
+    "texts_at",
+    "with_words",
+]
 
 # How many seconds the units of lengths of time have.
 SECONDS: Mapping[str, Fraction] = {
@@ -28,166 +56,6 @@ SECONDS: Mapping[str, Fraction] = {
     "nanoseconds": Fraction(1, 10**9),
 }
 OTHER = "other"  # the name of the cell of values that no bin or category holds
-
-
-@dataclass(frozen=True)
-class BinnedAxis:
-    """An axis of half-open bins of a number; its published columns are `<name>_lower` and `<name>_upper`.
-
-    `edges`, in axis units, are rising and at least two: the doubles nearest to the declared decimals. `closed`: the end
-    of a bin that belongs to it. `below`, `above`: there is a cell beyond the first or last edge; `other`: there is one
-    for null, unparsable and undeclared values. `whole`: values are whole numbers: bins are told by their first and last
-    one. `unit`: of edges over a column of lengths of time, as `days`; how a column is read is no part of the grid.
-    `lowest`, `highest`: where values of the open bins end, by the office's word; no part of the grid either.
-    """
-
-    name: str
-    column: str
-    edges: tuple[float, ...]
-    closed: Literal["left", "right"] = "left"
-    below: bool = False
-    above: bool = False
-    other: bool = False
-    whole: bool = False
-    unit: str | None = field(default=None, compare=False, kw_only=True)
-    lowest: float | None = field(default=None, compare=False, kw_only=True)
-    highest: float | None = field(default=None, compare=False, kw_only=True)
-
-    @property
-    def bins(self) -> int:
-        """Number of declared bins, without below, above and other."""
-        return len(self.edges) - 1
-
-    @property
-    def size(self) -> int:
-        """Number of cells along the axis."""
-        return self.bins + self.below + self.above + self.other
-
-    @property
-    def other_cell(self) -> int | None:
-        """Position of the `other` cell, always the last."""
-        return self.size - 1 if self.other else None
-
-    @cached_property
-    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper end of every cell, shape (size,); infinite at open ends, nan for `other`."""
-        edges = np.array(self.edges)
-        lower = [np.array([-math.inf])] * self.below + [edges[:-1]]
-        upper = [edges[:1]] * self.below + [edges[1:]]
-        if self.above:
-            lower.append(edges[-1:])
-            upper.append(np.array([math.inf]))
-        if self.other:
-            lower.append(np.array([math.nan]))
-            upper.append(np.array([math.nan]))
-        return np.concatenate(lower), np.concatenate(upper)
-
-    def values_between(self, lower: float, upper: float, closed: bool = False) -> tuple[float, float]:
-        """The ends, infinite if open, between which the values of a bin lie: of whole numbers, the first and last one.
-
-        `closed`: both ends of the last bin belong to it.
-        """
-        if not self.whole or (closed and upper == self.edges[-1]):
-            return lower, upper
-        return (lower, upper - 1) if self.closed == "left" else (lower + 1, upper)
-
-    def written(self, end: float) -> str:
-        """The shortest text of an end of a bin that reads back as the same double, without a final `.0`."""
-        return repr(end).removesuffix(".0")
-
-
-@dataclass(frozen=True)
-class CalendarAxis(BinnedAxis):
-    """An axis of days, weeks, months or years, as half-open bins of local days.
-
-    The edges are numbers of days since 1970-01-01; `first_days` gives them as dates.
-
-    Attributes:
-        format: of dates in a source that holds them as text; None for ISO dates.
-    """
-
-    format: str | None = None
-
-    @property
-    def first_days(self) -> tuple[date, ...]:
-        """The first day of each bin, and the day after the last bin."""
-        return tuple(day_of(edge) for edge in self.edges)
-
-    def written(self, end: float) -> str:
-        """The date, as text, of an end of a bin in days since 1970-01-01; it may be infinite."""
-        return day_of(end).isoformat() if math.isfinite(end) else super().written(end)
-
-
-@dataclass(frozen=True)
-class BandedAxis(BinnedAxis):
-    """An axis of numbers whose source holds text for each bin: what is published and asked is as of numbers.
-
-    `bands`: texts of the source, and the position that counts each; several may be counted in one. `tidy`: steps of
-    `tidying` that a text takes before it is compared.
-    """
-
-    bands: Mapping[str, int] = field(default_factory=dict, compare=False)
-    tidy: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def texts(self) -> dict[str, int]:
-        """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
-        return {tidied(text, self.tidy): place for text, place in self.bands.items()}
-
-
-EPOCH = date(1970, 1, 1)
-
-
-def day_of(number: float) -> date:
-    """The date of a number of days since 1970-01-01; a fraction is cut off."""
-    return EPOCH + timedelta(days=int(number))
-
-
-def number_of_day(day: date) -> int:
-    """The number of days since 1970-01-01."""
-    return (day - EPOCH).days
-
-
-@dataclass(frozen=True)
-class CategoricalAxis:
-    """An axis of named categories, in declared order, which are compared as text.
-
-    `other`: there is a cell for null, unparsable and undeclared values. `levels`: coarser groupings by name, the finest
-    first: the group of each category. `labels`: display name of each category; may be empty. `tidy`: steps of `tidying`
-    that a text takes before it is compared. `spellings`: other texts that are counted as a category. How a column is
-    read is no part of the grid.
-    """
-
-    name: str
-    column: str
-    values: tuple[str, ...]
-    other: bool = False
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    labels: tuple[str, ...] = ()
-    tidy: tuple[str, ...] = field(default=(), compare=False)
-    spellings: Mapping[str, str] = field(default_factory=dict, compare=False)
-
-    @property
-    def texts(self) -> dict[str, int]:
-        """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
-        places = {value: place for place, value in enumerate(self.values)}
-        categories = {value: value for value in self.values} | {**self.spellings}
-        return {tidied(text, self.tidy): places[category] for text, category in categories.items()}
-
-    @property
-    def size(self) -> int:
-        """Number of cells along the axis."""
-        return len(self.values) + self.other
-
-    @property
-    def other_cell(self) -> int | None:
-        """Position of the `other` cell, always the last."""
-        return self.size - 1 if self.other else None
-
-
-Axis = BinnedAxis | CategoricalAxis
-# Axes whose source holds text that is compared, whatever is published.
-ByText = BandedAxis | CategoricalAxis
 
 
 @dataclass(frozen=True)
@@ -331,7 +199,7 @@ def finest(domains: Iterable[Domain]) -> Domain:
     match: dict[str, Axis] = {}
     # The finest first: a level with the groups of another one is as fine, and one of them is enough.
     for axis in sorted(every.values(), key=lambda axis: -axis.size):
-        if not any(isinstance(one, CategoricalAxis) and axis.name in one.levels for one in match.values()):
+        if not any(axis.name in one.levels for one in match.values()):
             match[axis.name] = axis
     return Domain(tuple(axis for name, axis in every.items() if name in match))
 

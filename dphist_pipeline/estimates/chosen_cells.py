@@ -17,10 +17,8 @@ from dphist_pipeline.base.domain import (
     OTHER,
     Axis,
     BinnedAxis,
-    CalendarAxis,
     CategoricalAxis,
     Domain,
-    day_of,
     number_of_day,
 )
 from dphist_pipeline.errors import Refused, did_you_mean
@@ -98,7 +96,7 @@ def box_as_json(domain: Domain, box: Mapping[str, Condition]) -> str:
 
 
 def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
-    axis = next(axis for axis in domain.axes if name == axis.name or name in getattr(axis, "levels", ()))
+    axis = next(axis for axis in domain.axes if name == axis.name or name in axis.levels)
     if not isinstance(axis, CategoricalAxis):
         return [end_as_json(axis, end) for end in cast("tuple[End, End]", wanted)]
     categories, negated = listed_categories(name, wanted)
@@ -108,19 +106,12 @@ def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
 
 def end_as_json(axis: BinnedAxis, end: object) -> float | str | None:
     """One end of a range as the macros read it: a number, a day as text, null for an open end."""
-    number = end_of(axis, end, math.inf)
-    if math.isinf(number):
-        return None
-    return day_of(number).isoformat() if isinstance(axis, CalendarAxis) else number
+    return axis.public_end(end_of(axis, end, math.inf))
 
 
 def check_axes(domain: Domain, names: Iterable[str]) -> None:
     """Refuses names that are neither an axis nor a level of one."""
-    axes_and_levels = [
-        name
-        for axis in domain.axes
-        for name in (axis.name, *(axis.levels if isinstance(axis, CategoricalAxis) else ()))
-    ]
+    axes_and_levels = [name for axis in domain.axes for name in (axis.name, *axis.levels)]
     for name in names:
         if name not in axes_and_levels:
             raise QuestionRefused(str(name), f"there is no such axis. {did_you_mean(name, axes_and_levels)}")
@@ -140,7 +131,7 @@ def _positions(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.int64]:
 
 def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.int64]:
     if not isinstance(wanted, tuple) or len(wanted) != 2:
-        units = "as dates" if isinstance(axis, CalendarAxis) else "in axis units"
+        units = "as dates" if axis.reads == "days" else "in axis units"
         problem = f"takes a range (low, high) {units}, half-open, None for an open end"
         if isinstance(wanted, str):
             condition = _condition_of(axis, _cell_that_holds(axis, wanted))
@@ -153,7 +144,7 @@ def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.i
 def _cell_that_holds(axis: BinnedAxis, text: str) -> int:
     """The cell that holds a number or day; the first bin if the text is neither, or if no cell holds it."""
     with suppress(ValueError, QuestionRefused):
-        end = end_of(axis, text if isinstance(axis, CalendarAxis) else float(text), math.nan)
+        end = end_of(axis, text if axis.reads == "days" else float(text), math.nan)
         lower, upper = axis.bounds
         left = axis.closed == "left"
         inside = (lower <= end) & (end < upper) if left else (lower < end) & (end <= upper)
@@ -180,7 +171,7 @@ def end_of(axis: BinnedAxis, end: object, open_end: float) -> float:
     """
     if end is None:
         return open_end
-    if isinstance(axis, CalendarAxis):
+    if axis.reads == "days":
         with suppress(ValueError):
             if isinstance(end, str | date) and not isinstance(end, datetime):
                 return float(number_of_day(date.fromisoformat(str(end))))

@@ -257,7 +257,7 @@ def _half_width(scale: Fraction, variance: float) -> float:
 
 def _names_of(axis: Axis) -> list[str]:
     """An axis and its levels."""
-    return [axis.name, *(axis.levels if isinstance(axis, CategoricalAxis) else ())]
+    return [axis.name, *axis.levels]
 
 
 def _choices(domain: Domain, most: int) -> Iterator[Kinds]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain, Figures, finest, groups_along, texts_at
+from dphist_pipeline.base.domain import Axis, Domain, Figures, finest, groups_along, texts_at
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import noise_law
@@ -158,7 +158,7 @@ def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
     for number, one in enumerate(domain.axes):
         if one.name == axis.name:
             return number, np.arange(axis.size)
-        if isinstance(one, CategoricalAxis) and axis.name in one.levels:
+        if axis.name in one.levels:
             return number, np.array(groups_along(one, axis), dtype=np.int64)
     raise KeyError(axis.name)
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.guarded_polars import guarded_polars
 from dphist_pipeline.errors import Refused, did_you_mean
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".csv.zst")
@@ -56,10 +57,12 @@ def _rows(path: Path, columns: list[str]) -> pl.DataFrame:
         kinds = frame.collect_schema()
         problem = _problem(columns, kinds, tabular)
         if problem is None:
-            return frame.select(_number(columns[0], kinds), *(_name(name, kinds) for name in columns[1:])).collect()
+            chosen = frame.select(_number(columns[0], kinds), *(_name(name, kinds) for name in columns[1:]))
+            with guarded_polars():
+                return chosen.collect()
     except FileNotFoundError:
         problem = "are not there; check the path"
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         whole = "Parquet file" if tabular else "CSV file, with quotation marks in pairs; or give Parquet"
         problem = (
             f"cannot be read ({type(error).__name__}; its message is withheld, because it may hold values). Look "

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import Axis, CategoricalAxis
+from dphist_pipeline.base.domain import Axis
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.estimate import Estimate
@@ -72,7 +72,7 @@ class Adaptive(Mechanism):
         folds = (words & np.uint64(1)).astype(np.bool_)
         axes = counts.domain.axes
         experts = [*PLAIN, *_flat(noisy, folds, axes), *FITTED, *_on_neighbours(noisy, folds, axes)]
-        ordered = [axis for axis in axes if axis.size > 1 and not isinstance(axis, CategoricalAxis)]
+        ordered = [axis for axis in axes if axis.size > 1 and axis.is_ordered]
         if self.surroundings == "boxes" and len(ordered) > 1:
             from dphist_pipeline.solvers.cells.expert_rules import Expert
 
@@ -116,7 +116,7 @@ def _levels(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...])
     """What neighbours suggest for each cell: a name, words, and levels of shape (cells,)."""
     for name, place, radii in _windows(axes, RADII_ON_A_LINE, RADII_ON_A_GRID):
         yield name, f"the mean {place}", _window_means(noisy, radii, folds)
-    if len(axes) == 1 and not isinstance(axes[0], CategoricalAxis):
+    if len(axes) == 1 and axes[0].is_ordered:
         yield from _segments(noisy, folds)
 
 
@@ -129,7 +129,7 @@ def _windows(
         on_a_line: radii in cells if there is one axis.
         on_a_grid: radii of boxes in all directions if there are more.
     """
-    ordered = [not isinstance(axis, CategoricalAxis) for axis in axes]
+    ordered = [axis.is_ordered for axis in axes]
     longest = max((axis.size for axis, along in zip(axes, ordered, strict=True) if along), default=0)
     for radius in on_a_line if len(axes) == 1 else on_a_grid:
         if longest > 1 and (radius == 1 or 2 * radius < longest):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, with_words
+from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.base.languages.texts import (
     ENGLISH,
     gettext,
@@ -176,7 +176,7 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(axis, CategoricalAxis):
         pairs = zip(axis.values, axis.labels or axis.values, strict=True)
         return facts | {
-            "kind": "categories",
+            "kind": axis.kind,
             "named": [(value, label if label != value else "") for value, label in pairs][:MOST_NAMED],
             "more": max(0, len(axis.values) - MOST_NAMED),
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
@@ -186,7 +186,7 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     ends = [end_in_words(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
     widths = np.diff(axis.edges)
     return facts | {
-        "kind": "calendar" if isinstance(axis, CalendarAxis) else "bins",
+        "kind": axis.kind,
         "bins": axis.bins,
         "ends": language().between.join(ends if few else [*ends[:4], "…", ends[-1]]),
         **{"first": ends[0], "last": ends[-1]},
@@ -205,7 +205,7 @@ def example_box(domain: Domain) -> str:
     for axis in domain.axes[:ASKED_AXES]:
         if isinstance(axis, BinnedAxis):
             middle = axis.written(axis.edges[axis.bins // 2])
-            boxes.append(f"[{literal(middle) if isinstance(axis, CalendarAxis) else middle}, NULL]")
+            boxes.append(f"[{literal(middle) if axis.reads == 'days' else middle}, NULL]")
         else:
             boxes.append(literal(axis.values[0]))
     return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, boxes, strict=False)) + "}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.base.sql_files import identifier, literal
-from dphist_pipeline.publishing.parquet_tables import axis_columns, category_columns
+from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words, words_of_ends
 
 OTHER_BESIDE_ONE = "other (none of the declared)"
@@ -40,13 +40,7 @@ class ReaderAxis:
     @property
     def keys(self) -> list[str]:
         """The published columns that are all null for `other`, and for no other cell."""
-        return list(self.published)[: 2 if isinstance(self.axis, BinnedAxis) else 1]
-
-    @property
-    def published_texts(self) -> list[Any]:
-        """The published columns of an axis of categories: Arrow arrays with a text for each position along it."""
-        assert isinstance(self.axis, CategoricalAxis)
-        return category_columns(self.axis)
+        return list(self.axis.keys)
 
     @property
     def columns(self) -> dict[str, tuple[str, str]]:
@@ -71,7 +65,7 @@ class ReaderAxis:
 
         The axis itself may be among `axes`, or have other forms there under its name.
         """
-        others = {name for other in axes if other.name != self.axis.name for name in axis_columns(other)}
+        others = {name for other in axes if other.name != self.axis.name for name in other.columns}
         return {name: column for name, column in self.columns.items() if name not in others}
 
     @property

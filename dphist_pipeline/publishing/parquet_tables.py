@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of
+from dphist_pipeline.base.domain import Axis, Domain
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate
 from dphist_pipeline.estimates.noisy import NestedSums, NoisySums, ReportedCells
@@ -190,11 +190,7 @@ def _axis_fields(domain: Domain) -> list[Any]:
 
 def axis_columns(axis: Axis) -> dict[str, Any]:
     """The published columns of an axis with their types: days are ISO text, `other` is null in all of them."""
-    if isinstance(axis, BinnedAxis):
-        kind = pa.string() if isinstance(axis, CalendarAxis) else pa.float64()
-        return {f"{axis.name}_{end}": kind for end in ("lower", "upper")}
-    labelled = [f"{axis.name}_label"] if axis.labels else []
-    return dict.fromkeys([axis.name, *labelled, *axis.levels], pa.string())
+    return {name: pa.type_for_alias(kind) for name, kind in axis.columns.items()}
 
 
 def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int, schema: Any) -> Any:
@@ -226,31 +222,14 @@ def _values(estimate: Estimate, widths: NDArray[np.float64], cells: slice) -> di
 
 
 def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
-    if isinstance(axis, CategoricalAxis):
-        return [taken(texts_of_column, place) for texts_of_column in _category_texts(axis)]
-    if isinstance(axis, CalendarAxis):
-        days = [[day_of(end).isoformat() for end in ends[: axis.bins]] for ends in axis.bounds]
-        return [taken(_with_other(texts_of_column, axis.other), place) for texts_of_column in days]
     columns = []
-    for ends in axis.bounds:
-        chosen = ends[place]
-        columns.append(numbers(chosen, ~np.isfinite(chosen)))
+    for along in axis.published.values():
+        if isinstance(along, list):
+            columns.append(taken(along, place))
+        else:
+            chosen = along[place]
+            columns.append(numbers(chosen, ~np.isfinite(chosen)))
     return columns
-
-
-def category_columns(axis: CategoricalAxis) -> list[Any]:
-    """The texts of the columns of an axis at each position along it, each of shape (size,); null for `other`."""
-    return [texts(texts_of_column) for texts_of_column in _category_texts(axis)]
-
-
-def _category_texts(axis: CategoricalAxis) -> list[list[str | None]]:
-    columns = [axis.values, *([axis.labels] if axis.labels else []), *axis.levels.values()]
-    return [_with_other(column, axis.other) for column in columns]
-
-
-def _with_other(named: Sequence[str], other: bool) -> list[str | None]:
-    """A text for each position along an axis; null for `other`, and for a label that is not there."""
-    return [text or None for text in named] + [None] * other
 
 
 def _write(path: Path, schema: Any, batches: Iterator[Any] | list[Any], dictionary: list[str] | None = None) -> None:

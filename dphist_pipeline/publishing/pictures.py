@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import CategoricalAxis
 from dphist_pipeline.base.languages.texts import (
     days_text,
     gettext,
@@ -149,16 +148,12 @@ def _intervals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def bars_along(grid: Grid, number: int) -> Picture:
     """Bars along one axis, by its number, summed over all others; cells that are not shown are in no sum."""
-    return _picture(grid, [number], [MOST_ROWS if _is_categorical(grid, number) else MOST_BARS])
-
-
-def _is_categorical(grid: Grid, number: int) -> bool:
-    return isinstance(grid.domain.axes[number], CategoricalAxis)
+    return _picture(grid, [number], [MOST_BARS if grid.domain.axes[number].is_ordered else MOST_ROWS])
 
 
 def _ordered_first(grid: Grid, pair: list[int]) -> list[int]:
     """Numbers and time run from left to right; long names of categories stand below each other."""
-    return sorted(pair, key=lambda number: _is_categorical(grid, number))
+    return sorted(pair, key=lambda number: not grid.domain.axes[number].is_ordered)
 
 
 def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool = False) -> Picture:

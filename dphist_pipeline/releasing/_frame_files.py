@@ -83,6 +83,8 @@ def _of_polars(frame: pl.LazyFrame) -> OpenFrame:
     import polars as pl
     from polars import selectors
 
+    from dphist_pipeline.base.guarded_polars import guarded_polars
+
     def plain(name: str, kind: pl.DataType) -> pl.Expr:
         column = selectors.by_name(name).as_expr()  # `pl.col` would take some names for patterns
         if kind in (pl.Int128, pl.UInt128):
@@ -96,7 +98,8 @@ def _of_polars(frame: pl.LazyFrame) -> OpenFrame:
     def write(names: Names, file: Path) -> None:
         kinds = frame.collect_schema()
         chosen = frame.select([plain(name, kinds[name]) for name in names])
-        chosen.sink_parquet(file, compression="lz4", statistics=False)
+        with guarded_polars():
+            chosen.sink_parquet(file, compression="lz4", statistics=False)
 
     return OpenFrame(lambda: frame.collect_schema().names(), write)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -33,6 +33,8 @@ MOST_ODD = 3
 
 class BandedAxisSpec(NamedAxis):
     """Bands that the source holds as text. Each ends where the next begins, the last at `stop`, or nowhere."""
+
+    said_by: ClassVar[tuple[str, ...]] = (BANDS,)
 
     bands: dict[Category, Edge] = Field(
         description="each text of the source and the lower end of its band", examples=['{"0-17": 0, "18-64": 18}']

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -41,6 +41,8 @@ class NamedAxis(BaseModel):
     """An axis with its column, its published name, and whether it has a cell for all other values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    # The keys of which one says that an axis is of this kind; none for the kind that an axis is else.
+    said_by: ClassVar[tuple[str, ...]] = ()
 
     column: Text = Field(description="the column of the source")
     name: Annotated[PublishedName, BeforeValidator(_of_column)] = Field(
@@ -54,6 +56,19 @@ class NamedAxis(BaseModel):
     def columns(self) -> tuple[str, ...]:
         """The columns of the published table."""
         return f"{self.name}_lower", f"{self.name}_upper"
+
+    @property
+    def declared_texts(self) -> dict[Location, tuple[str, ...]]:
+        """The texts that name its positions, by the fields that give them; `other` may be none of them."""
+        return {}
+
+    def normalised(self) -> dict[str, object]:
+        """All fields as JSON values, as an audit holds them; fields that are newer than digests only where used."""
+        raise NotImplementedError
+
+    def digested(self) -> dict[str, object]:
+        """What a spec's digest holds of it: `normalised`, without words that may change as a title may."""
+        return self.normalised()
 
 
 class BinnedAxisSpec(NamedAxis):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -54,6 +54,8 @@ Day = Annotated[date, BeforeValidator(day_of)]
 
 class CalendarAxisSpec(NamedAxis):
     """Bins of local days in the spec's time zone, from `start` up to but without `stop`; `format` is that of text."""
+
+    said_by: ClassVar[tuple[str, ...]] = ("calendar",)
 
     calendar: Literal["day", "week", "month", "quarter", "year"]
     start: Day = Field(description="the first day, such as 2026-01-05")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self, cast
+from typing import Annotated, ClassVar, Self, cast
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
@@ -23,6 +23,8 @@ MOST_MISTAKES = 20
 
 class CategoricalAxisSpec(NamedAxis):
     """Named categories, compared as text, with coarser levels and labels where they are declared."""
+
+    said_by: ClassVar[tuple[str, ...]] = ("values", "values_from")
 
     values: Categories = Field(
         description="a list of categories, or a mapping with a word for each", examples=["[surgery, medicine]"]
@@ -91,6 +93,12 @@ class CategoricalAxisSpec(NamedAxis):
     def columns(self) -> tuple[str, ...]:
         """The columns of the published table."""
         return (self.name, *([f"{self.name}_label"] if self.labels else []), *self.levels)
+
+    @property
+    def declared_texts(self) -> dict[Location, tuple[str, ...]]:
+        """Categories, labels, and the groups of each level."""
+        lists: dict[Location, tuple[str, ...]] = {("values",): self.values, ("labels",): self.labels}
+        return lists | {("levels", name): groups for name, groups in self.levels.items()}
 
     @cached_property
     def axis(self) -> Axis:

@@ -161,10 +161,11 @@ def _axis() -> Schema:
         )
         for kind, model in KINDS.items()
     }
-    has_values = {"anyOf": [{"required": ["values"]}, {"required": ["values_from"]}]}
-    categorical_or_binned = {"if": has_values, "then": kinds["categorical"], "else": kinds["binned"]}
-    others = {"if": {"required": ["bands"]}, "then": kinds["banded"], "else": categorical_or_binned}
-    return {"if": {"required": ["calendar"]}, "then": kinds["calendar"], "else": others}
+    axis = kinds["binned"]
+    for kind, model in reversed(KINDS.items()):
+        if keys := [{"required": [key]} for key in model.said_by]:
+            axis = {"if": keys[0] if len(keys) == 1 else {"anyOf": keys}, "then": kinds[kind], "else": axis}
+    return axis
 
 
 def _derived() -> Schema:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis, Domain, Family, finest
+from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._figures import FiguresSpec, read_figures
 from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, listed, no_flag
@@ -130,7 +130,7 @@ def _of_tables(mistakes: list[tuple[Location, str]]) -> MistakesError:
 
 def _with_levels(axis: Axis) -> dict[str, Axis]:
     """An axis and its levels by name; a level is an axis of the groups, in the order of their first categories."""
-    if isinstance(axis, BinnedAxis) or not axis.levels:
+    if not isinstance(axis, CategoricalAxis) or not axis.levels:
         return {axis.name: axis}
     axes: dict[str, Axis] = {axis.name: axis}
     for name, groups in axis.levels.items():

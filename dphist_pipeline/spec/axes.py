@@ -21,12 +21,13 @@ from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 __all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "digested_axes", "domain_of"]
 
 MOST_AXES = 50
-CATEGORICAL_KEYS = ("values", "values_from")
+CATEGORICAL_KEYS = CategoricalAxisSpec.said_by
+# An axis is of the first kind of which it has a key, else binned.
 KINDS: dict[str, type[NamedAxis]] = {
-    "banded": BandedAxisSpec,
-    "binned": BinnedAxisSpec,
     "calendar": CalendarAxisSpec,
+    "banded": BandedAxisSpec,
     "categorical": CategoricalAxisSpec,
+    "binned": BinnedAxisSpec,
 }
 TWO_OTHERS = (
     "holds 'other', which is the name of the cell that `other: true` makes; leave it out, or give it another name"
@@ -38,11 +39,7 @@ def _kind(value: object) -> str:
     if isinstance(value, NamedAxis):
         return next(kind for kind, model in KINDS.items() if type(value) is model)
     keys = value if isinstance(value, Mapping) else dict[str, object]()
-    if "calendar" in keys:
-        return "calendar"
-    if BANDS in keys:
-        return "banded"
-    return "categorical" if any(key in keys for key in CATEGORICAL_KEYS) else "binned"
+    return next((kind for kind, model in KINDS.items() if any(key in keys for key in model.said_by)), "binned")
 
 
 def _with_code_list(value: object, info: ValidationInfo) -> object:
@@ -51,7 +48,7 @@ def _with_code_list(value: object, info: ValidationInfo) -> object:
         return value
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
-    if "calendar" not in value and BANDS not in value:
+    if _kind(value) in ("categorical", "binned"):
         _check_keys(value)
     context = info.context or {}
     read = dict(value)
@@ -102,7 +99,7 @@ def domain_of(described: Iterable[object]) -> Domain:
 
 def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
     """What a spec's digest holds of its axes, as JSON values: words that `values` gives to codes are no part of it."""
-    return [axis.digested() if isinstance(axis, CategoricalAxisSpec) else axis.normalised() for axis in axes]
+    return [axis.digested() for axis in axes]
 
 
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
@@ -121,11 +118,8 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
         if axis.label and (called.count(axis.label) > 1 or axis.label in {one.name for one in axes if one is not axis}):
             mistakes.append(((number, LABEL), "is what another axis is called; give it another word"))
     for number, axis in enumerate(axes):
-        if isinstance(axis, CategoricalAxisSpec) and axis.other:
-            # Not of published axes, which may be older than this rule.
-            lists: dict[Location, tuple[str, ...]] = {("values",): axis.values, ("labels",): axis.labels}
-            lists |= {("levels", name): groups for name, groups in axis.levels.items()}
-            mistakes += [((number, *at), TWO_OTHERS) for at, named in lists.items() if OTHER in named]
+        if axis.other:  # not of published axes, which may be older than this rule
+            mistakes += [((number, *at), TWO_OTHERS) for at, named in axis.declared_texts.items() if OTHER in named]
     if mistakes:
         raise MistakesError(mistakes)
     return axes

@@ -319,7 +319,10 @@ class DeclaredRelease(EngineField):
         settings_asked = with_queries({as_key(key): value for key, value in settings.items()}, info)
         try:
             if "mechanism" in info.data:
-                cls.registry.build(info.data["mechanism"], by_cells(settings_asked, None))
+                plain = by_cells(settings_asked, None)
+                built = cls.registry.build(info.data["mechanism"], plain)
+                if plain == settings_asked and info.context is not None:  # else one query stands for those of a file
+                    info.context["built_mechanism"] = built
         except DphistError as error:
             setting = getattr(error, "setting", None)
             at: Location = (setting,) if isinstance(setting, str) and setting in settings_asked else ()
@@ -396,8 +399,11 @@ class DeclaredRelease(EngineField):
         return self
 
     @model_validator(mode="after")
-    def _mechanism_serves(self) -> Self:
+    def _mechanism_serves(self, info: ValidationInfo) -> Self:
         """The last check: whether the mechanism can serve these axes with this budget."""
+        context: Mapping[str, Any] = info.context or {}
+        if "built_mechanism" in context:
+            self.__dict__["built_mechanism"] = context["built_mechanism"]
         try:
             mechanism = self.built_mechanism
             if self.family is not None:

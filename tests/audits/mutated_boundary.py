@@ -238,10 +238,28 @@ BOUNDARY = (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
+            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/base/guarded_polars.py",
+        ("unit/test_guarded_polars.py", "unit/test_bounding.py"),
+        (
             Mutation("_nothing_spilled(), _silence()", "_silence()", "rows are written to /var/tmp"),
+            Mutation("ONE_AT_A_TIME, ", "", "a process that counts twice at once says nothing more"),
+            Mutation('{"environment": before}', '{"environment": UNLIMITED}', "nothing of the process spills any more"),
             Mutation("    os.dup2(nowhere, 2)\n", "", "Polars prints what it panics about"),
             Mutation("os.dup2(before, 2)", "pass", "a process says nothing more after it has counted"),
-            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation("before = -1\n", "raise\n", "a process without a standard error counts nothing"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_frame_files.py",
+        ("unit/test_guarded_polars.py",),
+        (
+            Mutation(
+                "        with guarded_polars():\n", "        if True:\n", "rows of a frame are written to /var/tmp"
+            ),
         ),
     ),
     Part(

@@ -8,8 +8,6 @@ import math
 import os
 import random
 import secrets
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -289,33 +287,6 @@ def test_a_panic_of_polars_is_refused_by_its_type_and_prints_nothing(
     assert refused.value.__context__ is None and "capacity" not in str(refused.value)
     os.write(2, b"and after it")
     assert capfd.readouterr().err == "and after it"
-
-
-SPILLING = """
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-import polars as pl
-from dphist_pipeline.confidential import cube
-from dphist_pipeline.confidential.reading.source import SourceRefused
-spilled = Path(sys.argv[1])
-def work(*given):
-    pl.LazyFrame({"unit": range(300_000)}).group_by(pl.col("unit") * 7 % 1000).agg(pl.len()).collect(engine="streaming")
-    raise MemoryError
-cube._counted = work
-try: cube.write_cube(SimpleNamespace(source=SimpleNamespace(written="records")), spilled, spilled)
-except SourceRefused: assert not spilled.exists()
-try: work()
-except MemoryError: assert spilled.exists()
-"""
-
-
-@pytest.mark.slow
-def test_counting_spills_nothing_outside_the_runs_folder(tmp_path: Path):
-    little = {"POLARS_OOC_MEMORY_BUDGET_MB": "1", "POLARS_OOC_SPILL_MIN_BYTES": "1", "POLARS_OOC_DRIFT_THRESHOLD": "1"}
-    environment = os.environ | little | {"POLARS_OOC_SPILL_DIR": str(tmp_path / "spill")}
-    done = subprocess.run([sys.executable, "-c", SPILLING, tmp_path / "spill"], env=environment, check=False)
-    assert done.returncode == 0
 
 
 @pytest.mark.soak

@@ -47,7 +47,7 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
         ]
     codes = [code for code, _, _ in triples]
     if not all(codes) or len({code.upper() for code in codes} | {OTHER}) <= len(codes):
-        codes = [f"{'B' if isinstance(axis, BinnedAxis) else 'C'}{place}" for place in range(len(codes))]
+        codes = [f"{'B' if axis.is_ordered else 'C'}{place}" for place in range(len(codes))]
     # On one line, and with a sign in place of what cannot be seen.
     labels = [visible(" ".join(label.split())) or "�" for _, label, _ in triples]
     axis_codes = [Code(code, label, told[2]) for code, label, told in zip(codes, labels, triples, strict=True)]

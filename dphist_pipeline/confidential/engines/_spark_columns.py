@@ -143,7 +143,7 @@ def columns_of(plan: CountingPlan, footers: Sequence[parquet.FileMetaData]) -> C
             )
             raise ColumnRefused(name, f"{problem}; write it as one of these, or use `engine: duckdb`")
     for axis in plan.domain.axes:
-        if isinstance(axis, CalendarAxis) and plan.time_zone != "UTC":
+        if axis.reads == "days" and plan.time_zone != "UTC":
             raise ColumnRefused(axis.column, "is cut into days, for which `engine: spark` needs `time_zone: UTC`")
         if isinstance(axis, BinnedAxis) and axis.unit is not None:
             raise ColumnRefused(axis.column, "is a length of time, which Spark reads otherwise; use `engine: duckdb`")
@@ -167,7 +167,7 @@ def _uses(plan: CountingPlan) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield axis.column, (*WHOLE_NUMBERS, "boolean", "string")
         else:
             numbers = (*WHOLE_NUMBERS, "float", "double", "decimal")
-            yield axis.column, TIMES if isinstance(axis, CalendarAxis) else numbers
+            yield axis.column, TIMES if axis.reads == "days" else numbers
 
 
 def _type_of(footer: parquet.FileMetaData, name: str) -> str:

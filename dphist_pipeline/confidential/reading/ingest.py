@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import duckdb
 
 from dphist_pipeline.base.declared_numbers import DURATIONS, NUMBERS, keys_of
-from dphist_pipeline.base.domain import SECONDS, Axis, BandedAxis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.domain import SECONDS, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.base.sql_files import identifier, literal, statement
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
@@ -162,13 +162,13 @@ def prepared(
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
-    as_numbers = (*(axis.column for axis in plan.domain.axes if _is_number(axis)), *numbers_of(plan.keep))
+    as_numbers = (*(axis.column for axis in plan.domain.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
     source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""))
         for number, axis in enumerate(plan.domain.axes)
-        for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if _is_number(axis) else axis]
+        for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if axis.reads == "numbers" else axis]
     ]
     source = kept_rows(source, plan.keep, types, numbers)
     parameters: dict[str, object] = {**source.parameters, **_ends(plan)}
@@ -311,16 +311,16 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     columns = (*_unit_of(plan), *(axis.column for axis in plan.domain.axes), plan.period_column)
     source.refuse_missing(column for column in columns if column is not None)
     for axis in plan.domain.axes:
-        if isinstance(axis, CalendarAxis):
+        if isinstance(axis, CalendarAxis):  # reads days
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(source, axis.column, kind, axis.format, "format")
-        elif isinstance(axis, BinnedAxis) and not isinstance(axis, BandedAxis):
-            _check_numbers(axis, source)
-        else:
+        elif isinstance(axis, ByText):
             use = "a categorical axis, which takes text, whole numbers and the like"
             kind = source.type_of(axis.column, CATEGORIES, use)
             if refused := keys_of(axis, source.by_server.get(axis.column, kind)).refused:
                 raise ColumnRefused(axis.column, refused)
+        else:
+            _check_numbers(axis, source)
     if plan.privacy_unit != "row":
         for column in plan.privacy_unit.columns:
             source.type_of(column, UNITS, USE_OF_UNIT)
@@ -361,10 +361,6 @@ def _refuse_needless_format(source: Source, column: str, kind: str, declared: st
     kind = source.server_times.get(column, kind)
     if declared and kind not in ALWAYS:
         raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")
-
-
-def _is_number(axis: Axis) -> bool:
-    return isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis | BandedAxis)
 
 
 def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:

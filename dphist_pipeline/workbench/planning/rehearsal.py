@@ -228,7 +228,7 @@ def _answers(publication: Release) -> Iterator[dict[str, Any]]:
 
 def _remarks(spec: ReleaseSpec) -> Iterator[str]:
     for axis in spec.domain.axes:
-        if isinstance(axis, CalendarAxis) and spec.text_format and axis.column == spec.period_column:
+        if axis.reads == "days" and spec.text_format and axis.column == spec.period_column:
             yield f"Odd: {axis.name} reads text only as in 2026-03-02, and `period_format` names another format"
     if spec.derive or spec.keep:
         yield "Not rehearsed: `derive` and `keep`; the records were invented with the derived columns, and all are kept"
@@ -276,7 +276,7 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
     draws = np.random.Generator(np.random.PCG64(SEED))
     uses = list(_uses(spec, period, rows, draws))
     # Dates of which no field says how text writes them may not be text.
-    dates = {*spec.undeclared_dates} - {axis.column for axis in spec.domain.axes if not isinstance(axis, CalendarAxis)}
+    dates = {*spec.undeclared_dates} - {axis.column for axis in spec.domain.axes if axis.reads != "days"}
     several = {column for column, _ in uses if sum(other == column for other, _ in uses) > 1} - dates
     columns: dict[str, Values] = {}
     for column, draw in uses:

@@ -206,6 +206,8 @@ class Books:
         revisions = self.revisions(request.release, request.period)
         if request.revision in revisions:
             return _joined(revisions[request.revision], request)
+        if account.is_individual:
+            _refuse_unfiltered(account, request)
         if not recorded:
             self.permissions.required(request)
         due = max(revisions, default=0) + 1
@@ -262,7 +264,7 @@ class Books:
                 refuse_other_folder(charge, request.folder)
 
     def _refuse_uncounted(self, account: Account, request: ChargeRequest, year: int) -> None:
-        """Refuses what an individual account cannot pay for: what the filter does not see, and what counts nobody.
+        """Refuses to charge an individual account from another host, by what others paid since, or to count nobody.
 
         Before rows were filtered, the request names no state, and only its price is judged.
         """
@@ -270,14 +272,6 @@ class Books:
         for charge in (each for _, each in self.every_entry(account.name) if each.number > self.adopted_at):
             if request.folder is not None and not charge.lost:
                 refuse_other_folder(charge, request.folder)
-        wanted = {
-            "a quality table": request.quality,
-            "`require: checks`": request.checks,
-            "a signed query": request.query,
-            f"`engine: {request.engine}`": request.engine != "duckdb",
-        }
-        for what in (name for name, value in wanted.items() if value):
-            raise errors.LedgerError("not_individual", account=account.name, what=what)
         if request.rows < 1 or (granted is not None and granted.rows != request.rows):
             raise ValueError("a price of no rows, or of other rows")
         if granted is not None:
@@ -428,6 +422,18 @@ def refuse_other_folder(charge: Charge, folder: Folder) -> None:
     """
     if charge.folder is not None and charge.folder.id != folder.id:
         raise errors.LedgerError("charged_elsewhere", charge=charge, there=charge.folder, here=folder)
+
+
+def _refuse_unfiltered(account: Account, request: ChargeRequest) -> None:
+    """Refuses what an individual account does not pay for, since no filter stands before it."""
+    wanted = {
+        "a quality table": request.quality,
+        "`require: checks`": request.checks,
+        "a signed query": request.query,
+        f"`engine: {request.engine}`": request.engine != "duckdb",
+    }
+    for what in (name for name, value in wanted.items() if value):
+        raise errors.LedgerError("not_individual", account=account.name, what=what)
 
 
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:

@@ -7,7 +7,7 @@ price of a row, how many rows of a unit a year pays for, and what a charge state
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -66,12 +66,11 @@ def first_left_out(rows: int, year: int, prices: Iterable[tuple[int, int]]) -> i
     return None
 
 
-def left_out_in_words(year: int, prices: Iterable[tuple[int, int]], names: Iterable[str]) -> str:
+def left_out_in_words(year: int, prices: Sequence[tuple[int, int]], names: Sequence[str]) -> str:
     """From which charge on units with 1, 3 and 10 rows in each are left out; `names`: of the charges, in order."""
-    charges, called = [*prices], [*names]
-    found = {rows: first_left_out(rows, year, charges) for rows in (1, 3, 10)}
+    found = {rows: first_left_out(rows, year, prices) for rows in (1, 3, 10)}
     return "; ".join(
-        f"{rows} row{'s' if rows > 1 else ''} each time: "
-        f"{'counted in all of them' if number is None else f'left out from {called[number]} on'}"
+        f"with {rows} row{'s' if rows > 1 else ''} in each "
+        f"{'counted in all' if number is None else f'left out from {names[number]} on'}"
         for rows, number in found.items()
     )

@@ -92,6 +92,8 @@ class Ledger(OpenedLedger):
             raise LedgerError("individual_on_server", where=self._file.where)
         with self._writing() as writing:
             writing.books.judge_account(account)
+            if account.left_out:  # no charge buys that number yet
+                raise not_recordable("left-out", account.left_out, "left out")
             if account.is_individual and source is None:
                 raise LedgerError("individual_needs", account=account.name, what="--source")
             facts = {

@@ -62,7 +62,6 @@ def test_the_same_call_again_replays_and_another_spec_of_the_same_account_pays_t
     [
         ((*OPEN_HEALTH, "--accounting", "individual", *SOURCE), "--renews yearly"),
         (OPEN, "--source"),
-        ((*OPEN_HEALTH, "--left-out", "1/20", *SOURCE), "--accounting individual"),
         ((*OPEN_HEALTH, "--accounting", "private", *SOURCE), "summed or individual"),
         ((*OPEN, "--source", "data/none.parquet"), "files that are there"),
     ],

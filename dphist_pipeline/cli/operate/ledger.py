@@ -152,14 +152,6 @@ def open_account(
             "and is not counted once its year is paid for.",
         ),
     ] = None,
-    left_out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Share of an individual account's total, such as 1/20, for which each release says how many units it "
-            "is the first of the year to leave out.",
-        ),
-    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -174,8 +166,6 @@ def open_account(
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
     if accounting not in (None, "summed", "individual"):
         raise typer.BadParameter("must be summed or individual", param_hint="--accounting")
-    if left_out is not None and accounting != "individual":
-        raise typer.BadParameter("goes together with --accounting individual only", param_hint="--left-out")
     terms_by_hand = {"--privacy-unit": privacy_unit, "--neighbours": neighbours, "--accounting": accounting}
     _refuse_mixed(for_spec, yes, read, terms_by_hand)
     if for_spec is not None:
@@ -190,8 +180,7 @@ def open_account(
     decisions = StoreDecisions.of(opened_store)
     ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
-    share = exact_option(left_out, "--left-out") if left_out is not None else Fraction(0)
-    new_account = Account(_account_name(account), *terms, signatures, accounting or "summed", share)  # type: ignore[arg-type]
+    new_account = Account(_account_name(account), *terms, signatures, accounting or "summed")  # type: ignore[arg-type]
     reading = read.reading(decisions, account, privacy_unit)
     with decisions.signing() as operator:
         ledger.open_account(new_account, operator, reading, read.also_of)

@@ -340,10 +340,9 @@ def individual_account(spec: ReleaseSpec, store: Path | None) -> list[str]:
         return []
     if statement.most_rows(spec.epsilon, spec.max_rows_per_unit) == 0:
         return ["a release would count nobody", f"Account '{spec.account}' cannot pay for one row at this price."]
-    untold = "" if statement.account.left_out else " Nothing tells how many: `--left-out` at its opening would."
     return [
         AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says,
-        f"Units with many rows are left out in the course of a year and counted again from 1 January.{untold} Changes "
+        f"Units with many rows are left out in the course of a year and counted again from 1 January. Changes "
         "within a year mix the world with that; a revision counts fewer units than what it replaces; a period that is "
         "released late uses up the year of its release.",
     ]

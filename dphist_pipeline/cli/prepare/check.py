@@ -342,7 +342,7 @@ def individual_account(spec: ReleaseSpec, store: Path | None) -> list[str]:
         return ["a release would count nobody", f"Account '{spec.account}' cannot pay for one row at this price."]
     return [
         AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says,
-        f"Units with many rows are left out in the course of a year and counted again from 1 January. Changes "
+        "Units with many rows are left out in the course of a year and counted again from 1 January. Changes "
         "within a year mix the world with that; a revision counts fewer units than what it replaces; a period that is "
         "released late uses up the year of its release.",
     ]

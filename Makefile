@@ -77,8 +77,9 @@ record: $(READY)  ## what a new mechanism asks of the measurements, for the test
 mutations: $(READY)  ## breaks one line of the program at a time: which test notices?
 	$(BIN)/python tests/audits/mutations.py
 
-bench: $(READY)  ## the release on real data, as JSON and a table
+bench: $(READY)  ## the release on real data, and the papers' claims: forty minutes; with STUDIES=--quick ten
 	$(BIN)/python benchmarks/release_on_real_data.py
+	$(BIN)/python benchmarks/papers/reproduce.py $(STUDIES)
 
 # The shapes that records for portals are held to lie in packages whose programs nobody needs: no dependencies, apart.
 $(READY): pyproject.toml constraints.txt

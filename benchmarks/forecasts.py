@@ -43,7 +43,7 @@ from dphist_pipeline.workbench.planning._expected_errors import (
     WIDER_OF_ONE,
     Expected,
     Forecaster,
-    Question,
+    QueryKind,
     questions,
 )
 
@@ -119,7 +119,7 @@ def _lists(errors: Mapping[str, Mapping[int | str, float]]) -> Errors:
     return {name: [float(f"{one:.4g}") for one in by_size.values()] for name, by_size in errors.items()}
 
 
-def even_errors(counts: Counts, asked: list[Question]) -> list[float]:
+def even_errors(counts: Counts, asked: list[QueryKind]) -> list[float]:
     """Errors of a table of equal cells with the true total, of a cell and of each question."""
     even = counts.mean()
     gaps = [one.boxes.sums(counts) - one.boxes.cells * even for one in asked]

@@ -130,8 +130,8 @@ def answers(codes: Sequence[np.ndarray], together: int, epsilon: str) -> Iterato
     untold: list[Axes] = list(combinations(range(len(shape)), together + 1))
     untold = untold[:: max(1, len(untold) // MOST_UNTOLD)]
     family = family_of(shape, together)
-    doors = [behind(family, axes, exact) for axes in shares_for(family).marginals]
-    made = dict(Tables().release_family(family, doors, Budget(Fraction(epsilon))).tables)
+    private_counts = [behind(family, axes, exact) for axes in shares_for(family).marginals]
+    made = dict(Tables().release_family(family, private_counts, Budget(Fraction(epsilon))).tables)
     told = dict(zip(asked, made.values(), strict=True))
     yield "estimate", NAMES[together], errors(lambda axes: told[axes].values, exact, asked)
     population = fit_population(made)

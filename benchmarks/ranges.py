@@ -2,7 +2,7 @@
 
 On public sets of one and two axes, at three epsilons: the mean squared error of 2,000 random ranges or boxes, and of
 prefixes (from the first cell; of grids, boxes with a corner there), over many releases. Our mechanisms through their
-doors, and the algorithms that DPBench compares, in `range_peers`, some of which are not private as published. Sets that
+measurements, and the algorithms that DPBench compares, in `range_peers`, some not private as published. Sets that
 were used to choose the defaults of `dawa` are marked. The file is written after each set; what it holds is not measured
 again, and a mechanism or rival that it lacks is added to it.
 

@@ -45,8 +45,8 @@ def released(codes: Sequence[np.ndarray], epsilon: str) -> Tally:
     shape, exact = marginals_of(codes)
     pairs = list(combinations(range(len(shape)), 2))
     family = family_of(shape, 2)
-    doors = [behind(family, axes, exact) for axes in shares_for(family).marginals]
-    made = Tables().release_family(family, doors, Budget(Fraction(epsilon))).tables
+    private_counts = [behind(family, axes, exact) for axes in shares_for(family).marginals]
+    made = Tables().release_family(family, private_counts, Budget(Fraction(epsilon))).tables
     population, found = fit_population(made), {size: Counter[str]() for size in SIZES[:-1]}
     for pair, table in zip(pairs, made.values(), strict=True):
         counts, true = (of.astype(np.float64) for of in (population.table(table.domain), exact(pair)))

@@ -50,8 +50,8 @@ def compared(family: Family, exact: Marginal, epsilon: str, releases: int) -> di
     errors: dict[int, list[tuple[float, float]]] = defaultdict(list)
     seconds, records = 0.0, 0
     for _ in range(releases):
-        doors = [behind(family, axes, exact) for axes in shares_for(family).marginals]
-        made = Tables().release_family(family, doors, Budget(Fraction(epsilon))).tables
+        private_counts = [behind(family, axes, exact) for axes in shares_for(family).marginals]
+        made = Tables().release_family(family, private_counts, Budget(Fraction(epsilon))).tables
         began = time.process_time()
         population = fit_population(made)
         seconds += time.process_time() - began
@@ -74,7 +74,7 @@ def compared(family: Family, exact: Marginal, epsilon: str, releases: int) -> di
 
 
 def behind(family: Family, axes: frozenset[int], exact: Marginal) -> PrivateCounts:
-    """A marginal behind its doors."""
+    """A marginal behind its measurements."""
     counts = exact(tuple(sorted(axes))).ravel()
     return PrivateCounts(family.grid(axes), 1, lambda: counts)
 

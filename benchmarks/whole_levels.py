@@ -177,8 +177,8 @@ def measured(name: str, epsilon: str, releases: int) -> Iterator[dict[str, Any]]
     of, exact = family_of(codes, counts.shape[1] if counts.ndim == 2 else 0), counts_of(codes, counts)
     errors: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {table: [] for table in of.names}
     for _ in range(releases):
-        doors = [behind(of, axes, exact) for axes in shares_for(of).marginals]
-        made = Tables().release_family(of, doors, Budget(Fraction(epsilon))).tables
+        private_counts = [behind(of, axes, exact) for axes in shares_for(of).marginals]
+        made = Tables().release_family(of, private_counts, Budget(Fraction(epsilon))).tables
         population = fit_population(made)
         for table, axes in zip(of.names, of.tables, strict=True):
             truth, whole = exact(axes).ravel(), population.table(made[table].domain).ravel()

@@ -10,5 +10,5 @@ from dphist_pipeline.publishing.pictures import Picture
 # Object, attribute, and what takes its place.
 UNDRAWN = (
     (Picture, "svg", lambda picture, heading="": "<svg/>"),
-    (pages, "_drawn", lambda picture: ("0 0 1 1", Markup("<g/>"))),
+    (pages, "_picture_svg", lambda picture: ("0 0 1 1", Markup("<g/>"))),
 )

@@ -1,4 +1,4 @@
-"""Noise that can be drawn a second time, word for word: for tests of what comes out of the doors."""
+"""Noise that can be drawn a second time, word for word: for tests of what comes out of the measurements."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def publish(
     }
     empty = mock.Mock(return_value="")
     with (
-        mock.patch.multiple(card, release_card=empty, smoothed=empty),
+        mock.patch.multiple(card, release_card=empty, is_smoothed=empty),
         mock.patch.object(deployment, "deployment_yaml", empty),
     ):
         return by_hand.publish(public, made, axes, release, period, revision, **facts)

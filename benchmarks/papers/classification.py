@@ -19,7 +19,7 @@ from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.base.domain import CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums
 from dphist_pipeline.estimates.whole_tables import WholeTable
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores
 
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
 FEATURES = ("workclass", "marital_status", "race", "sex")
@@ -121,19 +121,19 @@ def _release(domain: Domain, counts: np.ndarray) -> WholeRelease:
     return WholeRelease({"release": "adult", "period": "all"}, domain, counts, counts.astype(float), ())
 
 
-def _baselines(domain: Domain, exact: np.ndarray, test: pl.DataFrame) -> list[Score]:
+def _baselines(domain: Domain, exact: np.ndarray, test: pl.DataFrame) -> list[MeasureResult]:
     learned: Classifier = train(_release(domain, exact), TARGET)
     frequent = domain.axes[-1].values[int(exact.sum(axis=(0, 1, 2, 3)).argmax())]  # type: ignore[union-attr]
     always = float((test[TARGET] == frequent).mean())  # type: ignore[arg-type]
     return [
-        Score(who, Fraction(alpha), "accuracy", "", accuracy, None, 1)
+        MeasureResult(who, Fraction(alpha), "accuracy", "", accuracy, None, 1)
         for who, accuracy in ((RECORDS, learned.accuracy(test)), (ALWAYS, always))
         for alpha in ALPHAS
     ]
 
 
-def _scores(contestants: dict[str, Contestant], exact: np.ndarray, repeat: int) -> list[Score]:
-    found: list[Score] = []
+def _scores(contestants: dict[str, Contestant], exact: np.ndarray, repeat: int) -> list[MeasureResult]:
+    found: list[MeasureResult] = []
     for who, contestant in contestants.items():
         for alpha in map(Fraction, ALPHAS):
             runs = [{("accuracy", ""): contestant(exact, alpha)} for _ in range(repeat)]

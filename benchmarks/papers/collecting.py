@@ -17,7 +17,7 @@ from dphist_pipeline.local.partition import Spans, question_of, spans_of
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.spec.collection import CollectionSpec, Protocol
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores
 
 SEED = 2021
 STAND_IN = "San Francisco, invented"
@@ -77,7 +77,7 @@ def cities() -> dict[str, City]:
     return found
 
 
-def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: int) -> list[Score]:
+def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: int) -> list[MeasureResult]:
     """MSE of every consumer's histogram (at its number of intervals) and their mean, measured and by the law.
 
     A run encodes every salary anew; the law's MSE needs none.

@@ -17,7 +17,7 @@ from collecting import SEED, City, Way, measures
 
 from dphist_pipeline.local.partition import Spans
 from dphist_pipeline.local.question import Part
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores
 
 PRINTED = "intervals are closed at both ends, and so are those that are counted exactly"
 
@@ -57,7 +57,7 @@ def as_printed(city: City, way: Way, epsilon: str, runs: int) -> list[Told]:
     return [_told(question.parts[at.part], at, *parts[at.part], city.contributors, share) for at in places]
 
 
-def collect_as_printed(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: int) -> list[Score]:
+def collect_as_printed(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: int) -> list[MeasureResult]:
     """As `collect` measures: the MSE of every consumer's histogram and their mean, drawn and by the law."""
     found = []
     for epsilon in epsilons:

@@ -13,7 +13,7 @@ from public_data import adult_age_hours, age_income
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline import sanitize
-from dphist_pipeline.workbench.evaluation.workloads import BOXES, Boxes, Workload, random_boxes
+from dphist_pipeline.workbench.evaluation.workloads import BOXES, Boxes, EvaluationWorkload, random_boxes
 
 ALPHA = "0.2"
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
@@ -129,14 +129,14 @@ def _pictures(histograms: dict[str, Any]) -> tuple[str, list[str], list[list[str
     return "Figure 13: one release, α = 0.2, α₁ = 0.05", ["histogram", "different heights", "range", "MSE"], rows
 
 
-def _boxes_by_size(shape: tuple[int, ...]) -> Workload:
+def _boxes_by_size(shape: tuple[int, ...]) -> EvaluationWorkload:
     """Random boxes, told apart by how many cells they hold."""
     boxes, parts = random_boxes(shape), []
     for low, high in pairwise(SIZES):
         inside = np.flatnonzero((boxes.cells >= low) & (boxes.cells < high))
         if inside.size:
             parts.append((f"{low}-{high - 1}", Boxes(boxes.low[inside], boxes.high[inside])))
-    return Workload("box", f"{BOXES:,} random boxes", (("all", boxes), *parts))
+    return EvaluationWorkload("box", f"{BOXES:,} random boxes", (("all", boxes), *parts))
 
 
 def _claims(boards: dict[str, Board]) -> list[Claim]:

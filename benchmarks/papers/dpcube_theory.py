@@ -10,13 +10,13 @@ import numpy as np
 from report import Claim, Section, Verdict
 
 from dphist_pipeline.workbench.evaluation import theory
-from dphist_pipeline.workbench.evaluation.theory import Setting
+from dphist_pipeline.workbench.evaluation.theory import QueryParameters
 
-DEFAULT, ALPHA = Setting(), 0.2
+DEFAULT, ALPHA = QueryParameters(), 0.2
 SMALL_QUERIES, SHARES = range(1, 12), [part / 20 * ALPHA for part in range(1, 20)]
 SIZES, SMOOTHNESS, INCONSISTENCY = range(2, 31), range(11), range(0, 51, 5)
 LEAST_SQUARES = "least squares"
-LINES: dict[str, Callable[[Setting], float]] = {
+LINES: dict[str, Callable[[QueryParameters], float]] = {
     "γ-smooth, bound (33)": lambda at: theory.uniform_bound(at, printed=True),
     "γ-smooth, mended bound": theory.uniform_bound,
     "γ-smooth, exact at the largest bias": lambda at: theory.uniform_error(at, at.largest_bias),
@@ -55,7 +55,7 @@ def study(quick: bool) -> Section:
     )
 
 
-def _curves(settings: Iterable[Setting]) -> Curves:
+def _curves(settings: Iterable[QueryParameters]) -> Curves:
     found = list(settings)
     return {name: [line(at) for at in found] for name, line in LINES.items()}
 

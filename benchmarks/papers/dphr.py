@@ -13,7 +13,7 @@ from measuring import SEED, Board, as_printed, private, scores, smaller, times
 from public_data import citations, real_waitakere, salaries
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores
 from dphist_pipeline.workbench.evaluation.synthetic_sets import synthetic_counts
 from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
@@ -220,7 +220,7 @@ def _times(boards: dict[str, Board], form: str, rival: str) -> str:
     )
 
 
-def _example(repeat: int) -> list[Score]:
+def _example(repeat: int) -> list[MeasureResult]:
     random = np.random.default_rng(SEED)
     found = scores("example", EXAMPLE, AT_EXAMPLE, ("1",), repeat)
     runs = [{("sse", ""): float(((printed.dphr_example(EXAMPLE, random) - EXAMPLE) ** 2).sum())} for _ in range(repeat)]
@@ -249,7 +249,7 @@ def _grows(boards: dict[str, Board], form: str) -> list[bool | None]:
     return [smaller(line[0], line[-1]) for line in _lines(boards, form)]
 
 
-def _lines(boards: dict[str, Board], form: str) -> list[list[Score]]:
+def _lines(boards: dict[str, Board], form: str) -> list[list[MeasureResult]]:
     """The error along the lengths of ranges, of every set and epsilon."""
     return [
         [found for at in board.places("range_mse") if (found := board.get(form, epsilon, "range_mse", at))]

@@ -3,12 +3,12 @@
 Both trees split every node into all categories of an attribute, never use an attribute twice on a path, and spend
 B/(2·(d + 1)) on each of two questions a level and on the classes of the leaves, d levels at most.
 
-- `by_noisy_counts` (SuLQ-based ID3): every attribute's counts by class, bought through the doors with an equal part of
+- `by_noisy_counts` (SuLQ-based ID3): every attribute's counts by class, measured with an equal part of
   the level's share; the attribute of the largest information gain wins. All nodes of a level are asked at once, because
   they hold different records.
-- `by_choice` (DiffP-ID3 with the Max operator, sensitivity 1): a private choice of the attribute. The doors' closed set
-  of scores has none for attributes, so it is drawn here, as the door `choose` draws: geometric noise of scale 2/ε on
-  every score. Counts come by the doors.
+- `by_choice` (DiffP-ID3 with the Max operator, sensitivity 1): a private choice of the attribute. The closed set of
+  scores has none for attributes, so it is drawn here, as the measurement `choose` draws: geometric noise of scale 2/ε
+  on every score. Counts come from measurements.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ class Tree:
     """A tree over a cube whose last axis is the class.
 
     Attributes:
-        exact: counts; read by `by_choice` alone, and through the doors.
+        exact: counts; read by `by_choice` alone, and through measurements.
         epsilon: of the whole tree.
     """
 
     exact: np.ndarray
     epsilon: Fraction
-    doors: PrivateCounts = field(init=False)
+    private_counts: PrivateCounts = field(init=False)
     budgets: dict[str, Budget] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.doors = PrivateCounts(Domain.from_shape(self.exact.shape), 1, self.exact.ravel().astype(np.int64).copy)
+        self.private_counts = PrivateCounts(
+            Domain.from_shape(self.exact.shape), 1, self.exact.ravel().astype(np.int64).copy
+        )
         self.depth = self.exact.ndim - 1
         names = [f"{what}_{level}" for level in range(self.depth) for what in ("size", "choice")]
         share = Fraction(1, 2 * (self.depth + 1))
@@ -71,7 +73,7 @@ class Tree:
         """Noisy sums of groups of cells, of which some numbers may be left out."""
         numbers, dense = np.unique(groups, return_inverse=True)
         found = np.zeros(int(numbers.max()) + 1)
-        found[numbers] = self.doors.noisy_sums(dense.reshape(self.exact.shape), budget).values
+        found[numbers] = self.private_counts.noisy_sums(dense.reshape(self.exact.shape), budget).values
         return found
 
 

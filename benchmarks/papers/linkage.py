@@ -20,7 +20,7 @@ from dphist_pipeline.applications.whole_release import WholeRelease
 from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.noisy import NoisySums
 from dphist_pipeline.estimates.whole_tables import WholeTable
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores
 
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
 ATTRIBUTES = ("age", "education_num", "income", "marital_status", "race", "sex")
@@ -154,8 +154,10 @@ WHO: dict[str, Contestant] = {
 }
 
 
-def _scores(owners: list[pl.DataFrame], matches: int, settings: list[tuple[str, int]], repeat: int) -> list[Score]:
-    found: list[Score] = []
+def _scores(
+    owners: list[pl.DataFrame], matches: int, settings: list[tuple[str, int]], repeat: int
+) -> list[MeasureResult]:
+    found: list[MeasureResult] = []
     for alpha, many in settings:
         domain = _domain(owners, many)
         cells = [np.ravel_multi_index(tuple(places_of(domain.axes, side)), domain.shape) for side in owners]
@@ -250,7 +252,7 @@ def _line(board: Board, who: str, at: list[tuple[str, str]]) -> str:
     )
 
 
-def _drop(board: Board, who: str) -> Score:
+def _drop(board: Board, who: str) -> MeasureResult:
     """How much less is saved with all attributes than with two, with its standard error."""
     two, all_of_them = (board.get(who, ALPHA, "saved", many) for many in ("2", str(len(ATTRIBUTES))))
     assert two is not None, "everyone has a score"

@@ -14,7 +14,7 @@ from measuring import Board, smaller, times
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.workbench.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 
 EPSILONS = ("3", "6", "9", "12", "15", "18")
 LOW_TO_HIGH = ("1", "3", "15")
@@ -82,7 +82,7 @@ def _on_edges(name: str, city: City) -> str:
     return f"{on_edges(city, FOLDS):.2%}, by the paper's range {on_edges(between(city, *RANGES[name]), FOLDS):.2%}"
 
 
-def _printed(city: City, repeat: int) -> list[Score]:
+def _printed(city: City, repeat: int) -> list[MeasureResult]:
     scores = []
     for group, folds in GROUPS.items():
         for form in MEASURED:
@@ -91,7 +91,7 @@ def _printed(city: City, repeat: int) -> list[Score]:
     return scores
 
 
-def _measured(city: City, repeat: int) -> list[Score]:
+def _measured(city: City, repeat: int) -> list[MeasureResult]:
     scores = []
     for group, folds in GROUPS.items():
         for form in MEASURED:
@@ -354,17 +354,17 @@ def _growths(boards: Boards, form: str) -> str:
     return f"by the law {'; '.join(lines)}"
 
 
-def _mse(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> Score | None:
+def _mse(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> MeasureResult | None:
     """Of three consumers, unless the form names another group."""
     return board.get(form if "," in form else f"{form}, 3 consumers", epsilon, "mse", at)
 
 
-def _law(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> Score | None:
+def _law(board: Board, form: str, epsilon: str = FIXED, at: str = "") -> MeasureResult | None:
     """The same as the law expects it, exactly: it tells apart what 20 runs cannot."""
     return board.get(form if "," in form else f"{form}, 3 consumers", epsilon, "law_mse", at)
 
 
-def _ratio(above: Score | None, below: Score | None) -> tuple[float, float]:
+def _ratio(above: MeasureResult | None, below: MeasureResult | None) -> tuple[float, float]:
     """Of two means, with its standard error."""
     if above is None or below is None:
         raise ValueError("both were measured")
@@ -378,7 +378,7 @@ def _exceeds(ratio: tuple[float, float], limit: tuple[float, float]) -> bool | N
     return None if abs(ratio[0] - limit[0]) <= noise else ratio[0] > limit[0]
 
 
-def _within(scores: list[Score | None], factor: float) -> bool | None:
+def _within(scores: list[MeasureResult | None], factor: float) -> bool | None:
     """Whether the largest mean is at most so many times the least."""
     means = sorted((score for score in scores if score is not None), key=lambda score: score.mean)
     above = _exceeds(_ratio(means[-1], means[0]), (factor, 0.0))

@@ -17,7 +17,7 @@ from dphist_pipeline.local.encoding import encode, places_of, sent
 from dphist_pipeline.local.law import estimates
 from dphist_pipeline.local.partition import Spans
 from dphist_pipeline.local.tally import Tally
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores
 
 MOST = 4  # standard errors; of 45 unbiased means about one in 25 studies has one beyond
 RUNS = (20, 3)  # in the whole and with `--quick`
@@ -142,7 +142,7 @@ def _each(shape: Histograms, way: str, place: int) -> np.ndarray:
     return off
 
 
-def _off(shape: Histograms, way: str, place: int) -> Score:
+def _off(shape: Histograms, way: str, place: int) -> MeasureResult:
     runs = [{("off", ""): off} for off in _each(shape, way, place).tolist()]
     (score,) = aggregate_scores(way, Fraction(EPSILON), runs)
     return score

@@ -18,12 +18,12 @@ from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.mechanisms.dpcube import NoiseMultiple, PaperVariance
-from dphist_pipeline.workbench.evaluation.measuring import Score, aggregate_scores, measure
-from dphist_pipeline.workbench.evaluation.workloads import Workload
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, aggregate_scores, measure
+from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload
 
 Contestant = Callable[[np.ndarray, Fraction, np.random.Generator], Estimate]
 SEED = 1099
-NOTHING: tuple[Workload, ...] = ()
+NOTHING: tuple[EvaluationWorkload, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ def scores(
     contestants: Mapping[str, Contestant],
     epsilons: Sequence[str],
     repeat: int,
-    workloads: Sequence[Workload] = NOTHING,
-) -> list[Score]:
+    workloads: Sequence[EvaluationWorkload] = NOTHING,
+) -> list[MeasureResult]:
     """Scores of all contestants; one that does not serve these counts has none. `spent` is the real epsilon."""
-    random, found, absent = np.random.default_rng(SEED), list[Score](), dict[str, str]()
+    random, found, absent = np.random.default_rng(SEED), list[MeasureResult](), dict[str, str]()
     truths = [workload.answers(exact) for workload in workloads]
     todo = [(who, epsilon) for who in contestants for epsilon in map(Fraction, epsilons)]
     for who, epsilon in track(todo, name, console=Console(stderr=True), transient=True):
@@ -117,10 +117,10 @@ def scores(
 class Board:
     """Scores by who, epsilon, measure and place."""
 
-    def __init__(self, found: Sequence[Score]) -> None:
+    def __init__(self, found: Sequence[MeasureResult]) -> None:
         self.found = {(one.mechanism, one.epsilon, one.measure, one.at): one for one in found}
 
-    def get(self, who: str, epsilon: str, measure: str, at: str = "") -> Score | None:
+    def get(self, who: str, epsilon: str, measure: str, at: str = "") -> MeasureResult | None:
         """One score, or None for who took no part."""
         return self.found.get((who, Fraction(epsilon), measure, at))
 
@@ -129,7 +129,7 @@ class Board:
         return list(dict.fromkeys(at for _, _, kind, at in self.found if kind == measure and at))
 
 
-def smaller(one: Score | None, other: Score | None) -> bool | None:
+def smaller(one: MeasureResult | None, other: MeasureResult | None) -> bool | None:
     """Whether one error is below another by more than two standard errors of both; None where nobody can say."""
     if one is None or other is None:
         return None
@@ -137,7 +137,7 @@ def smaller(one: Score | None, other: Score | None) -> bool | None:
     return None if abs(one.mean - other.mean) <= noise else one.mean < other.mean
 
 
-def times(pairs: Iterable[tuple[Score | None, Score | None]], of: str) -> str:
+def times(pairs: Iterable[tuple[MeasureResult | None, MeasureResult | None]], of: str) -> str:
     """How the first errors relate to the second ones, from the least ratio: `0.5 to 3 times geometric's`."""
     found = [one.mean / other.mean for one, other in pairs if one and other and other.mean]
     return f"{min(found):.3g} to {max(found):.3g} times {of}'s" if found else ""

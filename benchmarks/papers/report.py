@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.workbench.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Section:
     setting: str
     claims: Sequence[Claim]
     tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = ()
-    scores: dict[str, list[Score]] = field(default_factory=dict)
+    scores: dict[str, list[MeasureResult]] = field(default_factory=dict)
     series: dict[str, Any] = field(default_factory=dict)  # what else a figure shows, as JSON values
     contenders: dict[str, str] = field(default_factory=dict)
     data: str = ""
@@ -115,7 +115,7 @@ class Section:
             "drawn": self.drawn,
         }
 
-    def _row(self, score: Score) -> dict[str, Any]:
+    def _row(self, score: MeasureResult) -> dict[str, Any]:
         return {**score.facts(), "settings": self.contenders.get(score.mechanism, "")}
 
 
@@ -136,7 +136,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
 
 
-def shown(score: Score | None) -> str:
+def shown(score: MeasureResult | None) -> str:
     """A mean with its standard error."""
     if score is None:
         return "–"

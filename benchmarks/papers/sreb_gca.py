@@ -14,7 +14,7 @@ from public_data import real_waitakere
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline.mechanisms.sreb_gca import MOST_EXACT
-from dphist_pipeline.workbench.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 from dphist_pipeline.workbench.evaluation.synthetic_sets import SETS, synthetic_counts
 from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
@@ -206,7 +206,7 @@ def _falls(boards: dict[str, Board], who: Readings) -> Verdict:
     return Verdict.over(answers)
 
 
-def _spread(board: Board, who: str, epsilon: str) -> Score:
+def _spread(board: Board, who: str, epsilon: str) -> MeasureResult:
     """How many times the least relative error of a class of counts the largest is, with its standard error."""
     there = (board.get(who, epsilon, "mre", size) for size in board.places("mre"))
     found = [one for one in there if one is not None and one.mean > 0]

@@ -42,6 +42,7 @@ RELEASES = _schema(
     ("privacy_unit", _TEXT, "who is protected"),
     ("neighbours", _TEXT, "inputs that the promise makes alike: add_remove or substitute one unit"),
     ("max_rows_per_unit", _WHOLE, "rows of a unit that count; further rows were left out before counting"),
+    ("counted_once", _TEXT, "who counts once in a cell, whatever rows they have there; null where all rows count"),
     ("epsilon", _TEXT, "privacy budget that this revision spent, exact"),
     ("cells", BOUNDED, "number of declared cells"),
     ("account", _TEXT, "account of the ledger that paid"),

@@ -37,7 +37,7 @@ def foreign_catalogue(folder: Path) -> Refused:
 
 
 @dataclass(frozen=True)
-class Source:
+class CatalogueSource:
     """A publication and its key in a catalogue; one that is renamed has another key than in the store's catalogue."""
 
     folder: Path
@@ -65,7 +65,7 @@ class _InMemory:
 
 
 def call_macro(
-    sources: tuple[Source, ...],
+    sources: tuple[CatalogueSource, ...],
     macro_name: str,
     columns: str,
     arguments: Sequence[object],
@@ -100,11 +100,11 @@ def call_macro(
     raise QuestionRefused("", problem)
 
 
-def _public(sources: tuple[Source, ...]) -> Path:
+def _public(sources: tuple[CatalogueSource, ...]) -> Path:
     return PublishedFolder(sources[0].folder).release.parent
 
 
-def _opened(sources: tuple[Source, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _opened(sources: tuple[CatalogueSource, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection that has the macro and whose tables hold the publications, and the prefix of their names."""
     public = _public(sources)
     # A process that was forked must not use its parent's connections, so the number of the process is part of the key.
@@ -129,7 +129,7 @@ def _catalogue(process: int, public: Path, file: tuple[int, int]) -> tuple[duckd
 
 
 @lru_cache(maxsize=OPEN_AT_ONCE)
-def _in_memory(process: int, sources: tuple[Source, ...]) -> _InMemory:
+def _in_memory(process: int, sources: tuple[CatalogueSource, ...]) -> _InMemory:
     connection = _connection()
     names = ({"release": one.release, "period": one.period} for one in sources)
     audits = ({**read_audit(one.folder), **name} for one, name in zip(sources, names, strict=True))

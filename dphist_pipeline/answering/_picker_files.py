@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import OTHER, BinnedAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
@@ -39,7 +40,7 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut
+from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -195,23 +196,25 @@ def _write_release(
     about: About,
     scratch: Path,
 ) -> None:
-    folder, wanted = release / FOLDER, set()
+    folder, wanted, heads = release / FOLDER, set(), dict[str, Mapping[str, Any]]()
     for one in publications:
         if one.cells > MOST_CELLS:
             continue
         file = folder / one.place
-        if _made_from(file) != one.made_from:
+        heads[one.place] = _head(file)
+        if heads[one.place].get("made_from") != one.made_from:
             *tiles, cells = _cells_texts(connection, release, one)
             for number, text in enumerate(tiles):
                 _put(folder / one.tile(number), text, scratch)
             _put(file, cells, scratch)  # last: it says that all are there
-        wanted |= {one.place, *map(one.tile, range(math.prod(_tiles_at(file).get("parts", [0]))))}
+            heads[one.place] = _head(file)
+        wanted |= {one.place, *map(one.tile, range(math.prod(_tiles(heads[one.place]).get("parts", [0]))))}
     empty = _call("cells", {}, "{}")
     for file in sorted(folder.rglob("cells*.js")):
         if file.relative_to(folder).as_posix() not in wanted and file.read_text() != empty:
             _put(file, empty, scratch)
     _put(folder / SCRIPT, _script(), scratch)
-    _put(folder / RELEASE, _release_text(connection, release, publications, mark, about), scratch)
+    _put(folder / RELEASE, _release_text(connection, release, publications, heads, mark, about), scratch)
 
 
 def _put(file: Path, text: str, scratch: Path) -> None:
@@ -224,6 +227,7 @@ def _release_text(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
     publications: Sequence[_Publication],
+    heads: Mapping[str, Mapping[str, Any]],
     mark: str,
     about: About,
 ) -> str:
@@ -232,7 +236,7 @@ def _release_text(
         tables.setdefault(one.release, []).append(one)
     scales = {one.scale for one in publications if one.scale is not None} | _scales_of_sums(connection, tables)
     content = {
-        "tables": [_table(connection, release, made, about) for made in tables.values()],
+        "tables": [_table(connection, release, made, heads, about) for made in tables.values()],
         "half_widths": [_widths(connection, "dph_half_widths", scale) for scale in sorted(scales)],
         "linear_widths": [_widths(connection, "dph_linear_widths", scale) for scale in sorted(scales)],
         "normal": [INTERVALS.normal_reach, INTERVALS.normal_reach_of_two],
@@ -259,14 +263,21 @@ def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> li
 
 
 def _table(
-    connection: duckdb.DuckDBPyConnection, release: Path, made: Sequence[_Publication], about: About
+    connection: duckdb.DuckDBPyConnection,
+    release: Path,
+    made: Sequence[_Publication],
+    heads: Mapping[str, Mapping[str, Any]],
+    about: About,
 ) -> dict[str, Any]:
-    """What a reader can choose in one table: the axes of its newest period, and the periods that have them."""
+    """What a reader can choose in one table: the axes of its newest period, and the periods that have them.
+
+    `heads`: the first lines of the files of cells, by their places.
+    """
     newest = made[-1]
     audit = newest.audit(release)
     with in_language(about.language_of(audit)):
         axes: list[dict[str, Any]] | None = _axes(audit)
-        counted = str(audit.get("counted") or gettext("rows"))
+        counted = counted_words(audit) or gettext("rows")
     by_row = audit.get("privacy_unit", "row") == "row"
     better = _better(connection, newest.release, {(one.period, one.revision) for one in made})
     if len(json.dumps(axes)) > MOST_WORDS or len(json.dumps(better)) > MOST_WORDS:
@@ -278,7 +289,7 @@ def _table(
         file = release / FOLDER / one.place
         size = file.stat().st_size if one.cells <= MOST_CELLS else None
         facts = [one.period, *one.days, one.revision, one.made_from[:12], size, one.grid == newest.grid]
-        tiles = _tiles_at(file) if size is not None else {}
+        tiles = _tiles(heads[one.place]) if size is not None else {}
         split_into = [[tiles["parts"], tiles["bytes"], tiles["most"]]] if tiles else []
         periods.append([*facts, places.setdefault(names, len(places)), *split_into])
     return {
@@ -366,9 +377,9 @@ def _ends(axis: BinnedAxis, ends: NDArray[np.float64]) -> list[float | str | Non
     return [axis.public_end(end) for end in ends.tolist()]
 
 
-def _tiles_at(file: Path) -> Mapping[str, Any]:
+def _tiles(head: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the file of a period says of its tiles: parts of each axis, bytes of all and of the largest; or nothing."""
-    tiles = _head(file).get("tiles")
+    tiles = head.get("tiles")
     return tiles if isinstance(tiles, dict) else {}
 
 
@@ -441,7 +452,7 @@ def _rows_cut(
     ((seen, estimate, lower, upper),) = connection.execute(query, of).fetchall()
     if estimate is None:
         return None
-    cut = Cut(None, counted, estimate, lower, upper)
+    cut = BoundingEffect(None, counted, estimate, lower, upper)
     return [seen or 1] if cut.about < (limit or 0) else [seen or 1, cut.about, *cut.possible]
 
 

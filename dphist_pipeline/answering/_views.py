@@ -34,7 +34,7 @@ _KEY = ("period", "revision", "cell_number")
 
 
 @dataclass(frozen=True)
-class Column:
+class ViewColumn:
     """A column of the table of a release, as DuckDB knows it."""
 
     name: str
@@ -43,7 +43,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Described:
+class ReleaseView:
     """A release whose views are made, with all axes that its publications ever had.
 
     `closed`: the last bin of an axis has its upper end, as in local collections. `strides`: difference of cell numbers
@@ -57,7 +57,7 @@ class Described:
     strides: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> Described:
+    def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> ReleaseView:
         """From the audits of its publications."""
         distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
         # In an order that does not depend on when each was published.
@@ -81,7 +81,7 @@ class Described:
         return [name for one in self.axes if one.name == axis for name in ReaderAxis(one).published]
 
 
-def view_statements(places: Places, of: Described, taken: set[str]) -> Iterator[str]:
+def view_statements(places: Places, of: ReleaseView, taken: set[str]) -> Iterator[str]:
     """The statements that make the views of a release, and the comments on its views and table.
 
     A release in `taken` keeps its name where another one's view of every revision would have it.
@@ -96,7 +96,7 @@ def view_statements(places: Places, of: Described, taken: set[str]) -> Iterator[
 
 
 def asked_statements(
-    places: Places, release: str, columns: Sequence[Column], others: Sequence[tuple[str, int, Sequence[Column]]]
+    places: Places, release: str, columns: Sequence[ViewColumn], others: Sequence[tuple[str, int, Sequence[ViewColumn]]]
 ) -> Iterator[str]:
     """The statements that make the view that macros read: the cells of a release, then those of other tables.
 
@@ -113,7 +113,7 @@ def asked_statements(
     yield from _column_comments(view, {column.name: column.comment for column in columns})
 
 
-def _as_in(column: Column, kind: str, first: int) -> str:
+def _as_in(column: ViewColumn, kind: str, first: int) -> str:
     """SQL for the column of another table as a column of a release's view."""
     if column.name == "cell_number":
         return f"cell_number + {first} AS cell_number"
@@ -170,7 +170,7 @@ def macro_comment(places: Places, name: str) -> str:
     return f"COMMENT ON MACRO TABLE {before}{name} IS {literal(about)}"
 
 
-def _view_without_rows(places: Places, of: Described) -> Iterator[str]:
+def _view_without_rows(places: Places, of: ReleaseView) -> Iterator[str]:
     """A view without rows: a macro that is asked for `<release>_all` finds it, and can say what it takes instead."""
     view, table = places.asked(of.release + EVERY_REVISION), places.cells(of.release)
     about = f"Holds nothing. Macros look here if they are asked for {of.release}{EVERY_REVISION}, and refuse."
@@ -179,7 +179,7 @@ def _view_without_rows(places: Places, of: Described) -> Iterator[str]:
     yield from _column_comments(view, {name: of.comments[name] for name in of.columns})
 
 
-def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[str]:
+def _view(places: Places, of: ReleaseView, name: str, latest: bool) -> Iterator[str]:
     columns = {column: (sql, comment) for column, sql, comment in _view_columns(of, latest)}
     view, selected = (
         places.users + identifier(name),
@@ -194,7 +194,7 @@ def _view(places: Places, of: Described, name: str, latest: bool) -> Iterator[st
     yield from _column_comments(view, {column: comment for column, (_, comment) in columns.items()})
 
 
-def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]:
+def _view_columns(of: ReleaseView, latest: bool) -> Iterator[tuple[str, str, str]]:
     """The columns of a view in order: name, SQL and comment."""
     published, comments = of.published, of.comments
     own = {name: f"r.{name}" for name in ("period_start", "period_end", "is_latest") if name not in published}
@@ -214,7 +214,7 @@ def _view_columns(of: Described, latest: bool) -> Iterator[tuple[str, str, str]]
     yield "cell_number", "t.cell_number", comments["cell_number"]
 
 
-def _for_readers(of: Described, axis: str) -> Iterator[tuple[str, str, str]]:
+def _for_readers(of: ReleaseView, axis: str) -> Iterator[tuple[str, str, str]]:
     """The columns of an axis for readers: null in publications without it, none if its kind changed."""
     forms = [one for one in of.axes if one.name == axis]
     if len({(*ReaderAxis(one).published, *ReaderAxis(one).columns) for one in forms}) > 1:
@@ -244,7 +244,7 @@ def _strides(described: Sequence[Any]) -> dict[str, tuple[int, int]]:
     return strides
 
 
-def _is_other(of: Described, axis: str) -> str:
+def _is_other(of: ReleaseView, axis: str) -> str:
     """SQL: whether a cell is the one for `other`; null where a publication does not have the axis."""
     keys = dict.fromkeys(key for one in of.axes if one.name == axis for key in ReaderAxis(one).keys)
     all_null = " AND ".join(f"t.{identifier(key)} IS NULL" for key in keys)

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dphist_pipeline.answering._macro_calls import Source, call_macro
+from dphist_pipeline.answering._macro_calls import CatalogueSource, call_macro
 from dphist_pipeline.answering._macros import macro as definition
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.published import audit_in_force, first_day_of_week
@@ -311,16 +311,16 @@ class Publication:
         return {"with_chance": True} if self.with_chance and "with_chance := false" in definition(macro) else {}
 
     @property
-    def _periods(self) -> tuple[Source, ...]:
+    def _periods(self) -> tuple[CatalogueSource, ...]:
         """All publications of the release that stand."""
         public = PublishedFolder(self.folder.resolve()).release.parent
         return tuple(Publication(*one).source for one in Catalogue(public).publications(self.audit["release"]))
 
     @property
-    def source(self) -> Source:
+    def source(self) -> CatalogueSource:
         """What macros know it by."""
         facts: Any = map(self.audit.get, ("audit_digest", "release", "period", "revision"))
-        return Source(self.folder.resolve(), *facts)
+        return CatalogueSource(self.folder.resolve(), *facts)
 
     def _whole_bins(self, box: Box) -> str:
         """A box as JSON; refuses one that cuts bins."""
@@ -368,7 +368,7 @@ class Publication:
         return columns
 
 
-def _of_period(side: str, source: Source) -> dict[str, Any]:
+def _of_period(side: str, source: CatalogueSource) -> dict[str, Any]:
     """The columns of a change that tell a period by its key; as in SQL, one that is no day has no first day."""
     try:
         day = date.fromisoformat(source.period)

@@ -40,7 +40,7 @@ class CatalogueNotBuilt(Halted):
 def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
     """Writes `latest/` of every release, `catalog.duckdb` and `index.html` in a separate process; see `build`.
 
-    `anew` reads every publication again for `index.html`, whatever is there.
+    `anew` reads every publication again for `latest/` and pages, whatever is there.
 
     Raises:
         PublishedFilesDamaged: of one publication.
@@ -69,7 +69,7 @@ def build(public: Path, scratch: Path, anew: bool = False, empty: Callable[[Path
     derived = DerivedFiles(public)
     derived.set_notices(scratch)
     build_catalogue(public, scratch, lambda connection: write_picker(connection, public, scratch), empty)
-    write_latest_cells(public, scratch)
+    write_latest_cells(public, scratch, anew)
     derived.write_index(scratch, anew)
 
 

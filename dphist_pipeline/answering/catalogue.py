@@ -37,7 +37,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import cache_from_source
@@ -57,7 +57,12 @@ from dphist_pipeline.answering.catalogue_tables import (
 from dphist_pipeline.base.files import keeps_compiled, read_regular
 from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.publishing.derived_files import grid_of
-from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
+from dphist_pipeline.publishing.published_files import (
+    AUDIT,
+    PublishedFolder,
+    read_audit,
+    revisions_by_period,
+)
 
 NAME = "catalog.duckdb"
 PLACES = Places()
@@ -96,6 +101,17 @@ class Catalogue:
         digests = {json.loads(read_regular(one / "audit.json"))["audit_digest"] for one in tables or [folder]}
         with duckdb.connect() as connection:
             return digests <= self.attach(connection)
+
+    def lacking(self, folders: Iterable[Path]) -> list[Path]:
+        """The publications that it does not contain as they are now; the ends of their audits are read."""
+        with duckdb.connect() as connection:
+            held = self.attach(connection)
+        tables = {folder: PublishedFolder(folder).tables or [folder] for folder in folders}
+        return [
+            folder
+            for folder in tables
+            if not held.issuperset(PublishedFolder(one).stated_digest for one in tables[folder])
+        ]
 
     def is_complete(self) -> bool:
         """Whether the catalogue has every publication that stands, and no other; the ends of their audits are read."""
@@ -219,13 +235,17 @@ def _read(folders: Mapping[Key, Path]) -> list[Publication]:
 def _folders(public: Path, release: str = "*") -> dict[Key, Path]:
     """The folders of publications, tables of families among them, by release, period and revision."""
     folders = {}
-    for folder in sorted({audit.parent for audit in public.glob("*/period=*/revision=*/audit.json")}):
-        if folder.name.removeprefix("revision=").isdecimal():
-            folder_of = {folder.parents[1].name: folder}
-            folder_of |= {f"{folder.parents[1].name}_{table.name}": table for table in PublishedFolder(folder).tables}
-            for name, path in folder_of.items():
-                if release in ("*", name):
-                    folders[name, folder.parent.name[7:], int(folder.name[9:])] = path
+    for of in sorted({folder.parent for folder in public.glob("*/period=*")}):
+        for period, numbers in revisions_by_period(of).items():
+            for number in numbers:
+                folder = of / f"period={period}/revision={number}"
+                if not (folder / AUDIT).exists():
+                    continue
+                folder_of = {of.name: folder}
+                folder_of |= {f"{of.name}_{table.name}": table for table in PublishedFolder(folder).tables}
+                for name, path in folder_of.items():
+                    if release in ("*", name):
+                        folders[name, period, number] = path
     return folders
 
 

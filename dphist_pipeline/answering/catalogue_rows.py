@@ -224,6 +224,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
         "period_start": day_of_period(audit, "period_start"),
         "period_end": day_of_period(audit, "period_end"),
         "published_on": day_of_period(audit, "published_on"),
+        **({"counted_once": audit.get("unit_label") or audit["privacy_unit"]} if "take" in audit else {}),
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
         "grid": grid_of(audit),
         "noise_scale": scale,

@@ -23,8 +23,8 @@ from dphist_pipeline.answering._catalogue_places import CELLS, Places
 from dphist_pipeline.answering._catalogue_schemas import BETTER, BOUNDED, TABLES, comments_of
 from dphist_pipeline.answering._macros import MACROS, inner_macros, macro, source
 from dphist_pipeline.answering._views import (
-    Column,
-    Described,
+    ReleaseView,
+    ViewColumn,
     asked_statements,
     family_statements,
     is_comment,
@@ -111,11 +111,11 @@ def add_publications(
     there, answered = releases_in(connection, places), answering_tables(connection, places)
     of = {name: list(made) for name, made in groupby(publications, key=lambda one: str(one[1]["release"]))}
     _describe(connection, places, publications)
-    shown: dict[str, Described] = {}
+    shown: dict[str, ReleaseView] = {}
     for release, made in of.items():
         if release not in there:
             columns = _create_cells(connection, places.cells(release), made)
-            shown[release] = Described.of(release, columns, [audit for _, audit in made])
+            shown[release] = ReleaseView.of(release, columns, [audit for _, audit in made])
             _run(connection, view_statements(places, shown[release], there | set(of)), described)
         for folder, audit in made:
             _insert_cells(connection, places, release, folder, audit)
@@ -162,8 +162,8 @@ def version() -> str:
     tables = [f"{columns}{comments_of(columns)}" for _, columns in TABLES.values()]
     columns = [*("period", "revision", "cell_number", "a_lower", "a_upper", "b", "b_label"), *KINDS_OF_VALUES]
     axes = [{"column": "a", "edges": [0, 1]}, {"column": "b", "values": ["c"], "labels": ["C"]}]
-    views = list(view_statements(Places(), Described.of("example", columns, [{"axes": axes}]), set()))
-    columns_asked = [Column(name, "VARCHAR", "") for name in columns]
+    views = list(view_statements(Places(), ReleaseView.of("example", columns, [{"axes": axes}]), set()))
+    columns_asked = [ViewColumn(name, "VARCHAR", "") for name in columns]
     views = [*views, *asked_statements(Places(), "example", columns_asked, [("other", 1, columns_asked)])]
     views = [*views, *family_statements(Places(), "family", "example")]
     statements = [*tables, *views, *title_comments(Places(), "example", "Example", set()), source()]
@@ -395,13 +395,13 @@ def make_asked_views(
     places: Places,
     releases: Sequence[str],
     others: Answering,
-    new: Mapping[str, Described],
+    new: Mapping[str, ReleaseView],
     described: bool,
 ) -> None:
     """Makes the views that macros read; the cells are there, and those of tables that answer for them."""
     # DuckDB is slow to list columns; of a release for which no other table answers, their types are not needed.
     alone = [release for release in releases if release in new and not others.get(release)]
-    columns = {name: [Column(one, "", new[name].comments[one]) for one in new[name].columns] for name in alone}
+    columns = {name: [ViewColumn(one, "", new[name].comments[one]) for one in new[name].columns] for name in alone}
     if len(columns) < len(releases):
         columns = _columns_of_cells(connection, places)
     for release in releases:
@@ -409,7 +409,7 @@ def make_asked_views(
         _run(connection, asked_statements(places, release, columns[release], tables), described)
 
 
-def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[Column]]:
+def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> dict[str, list[ViewColumn]]:
     """The columns of the cells of all releases."""
     query = """
         SELECT table_name, column_name, data_type, coalesce(comment, '') FROM duckdb_columns()
@@ -417,7 +417,7 @@ def _columns_of_cells(connection: duckdb.DuckDBPyConnection, places: Places) -> 
             AND starts_with(table_name, $prefix)
         ORDER BY table_name, column_index
     """
-    columns: dict[str, list[Column]] = {}
+    columns: dict[str, list[ViewColumn]] = {}
     for table, *column in connection.execute(query, {"schema": places.internals_schema, "prefix": CELLS}).fetchall():
-        columns.setdefault(table.removeprefix(CELLS), []).append(Column(*column))
+        columns.setdefault(table.removeprefix(CELLS), []).append(ViewColumn(*column))
     return columns

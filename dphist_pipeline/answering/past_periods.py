@@ -18,11 +18,11 @@ from dphist_pipeline.publishing.published_files import read_audit
 DAYS_OF_YEAR = 365.25
 WEEKS_OF_YEAR = timedelta(days=364)  # the same day of the week
 NEAR_WEEKS = 2  # a feast may fall so many weeks earlier or later
-SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "unit_columns", "query")  # else other things were counted
+SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "take", "unit_columns", "query")  # else other things were counted
 
 
 @dataclass(frozen=True)
-class Compared:
+class PeriodComparison:
     """What comparing a publication with its past found.
 
     `periods`: with which it was compared, the latest first; empty where it has no published past. `changes`: each sum
@@ -41,13 +41,13 @@ class Compared:
         return {"periods": list(self.periods), "changes": list(map(dict, self.changes)), "says": self.says}
 
     @classmethod
-    def of_audit(cls, audit: Mapping[str, Any]) -> Compared:
+    def of_audit(cls, audit: Mapping[str, Any]) -> PeriodComparison:
         """The comparison as it was made when a period was published, which its audit holds; empty in old audits."""
         facts = audit.get("compared") or {}
         return cls(tuple(facts.get("periods", ())), tuple(facts.get("changes", ())), str(facts.get("says") or ""))
 
     @classmethod
-    def of_estimate(cls, public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> Compared:
+    def of_estimate(cls, public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> PeriodComparison:
         """Compares what will be published with the latest revisions of earlier periods; reads published files alone."""
         ends = [facts.get(name) for name in ("period_start", "period_end")]
         if not all(ends):

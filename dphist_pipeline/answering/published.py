@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.errors import Refused, did_you_mean, first_of
-from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
+from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit, revisions_by_period
 from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import PeriodRule
 
@@ -97,9 +97,14 @@ def is_family(folder: Path) -> bool:
     return PublishedFolder(folder).is_family
 
 
+def tables_of(public: Path, release: str) -> list[str]:
+    """The releases that a name stands for: the tables of a family in its latest period, else the name alone."""
+    tables = _tables(public / release) if release in _names(public, "") and _periods(public / release) else []
+    return [f"{release}_{table}" for table in tables] or [release]
+
+
 def _latest(release: Path, period: str) -> Path:
-    folder = release / f"period={period}"
-    return folder / f"revision={max(_revisions(folder))}"
+    return release / f"period={period}/revision={revisions_by_period(release)[period][-1]}"
 
 
 def _periods_not_withdrawn(release: Path) -> list[str]:
@@ -132,17 +137,13 @@ def _read_audit_unchecked(release: Path, period: str, otherwise: Mapping[str, An
 
 def _periods(release: Path) -> list[str]:
     """The periods that have a revision; a run that is killed may leave the folder of a period empty."""
-    return [name for name in _names(release, "period=") if _revisions(release / f"period={name}")]
-
-
-def _revisions(period: Path) -> list[int]:
-    """The numbers of the revisions; ignores folders that were renamed."""
-    return [int(name) for name in _names(period, "revision=") if name.isdecimal()]
+    return [*revisions_by_period(release)]
 
 
 def _tables(release: Path) -> list[str]:
     """The tables of a family, in its latest period; none of a release that is none."""
-    folder = PublishedFolder(_latest(release, max(_periods(release))))
+    period, numbers = max(revisions_by_period(release).items())
+    folder = PublishedFolder(release / f"period={period}/revision={numbers[-1]}")
     return _names(folder.table(""), "") if folder.is_family else []
 
 

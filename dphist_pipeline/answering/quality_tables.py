@@ -17,7 +17,7 @@ from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.noisy import Unbiased
-from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words
+from dphist_pipeline.estimates.row_quality import BoundingEffect, QualityTable, cap_in_words
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -80,11 +80,11 @@ class PublishedQuality:
         domains = [(path, domain_of(table["axes"])) for path, table in tables.items()]
         return sorted(domains, key=lambda one: one[1].cells)
 
-    def cuts(self) -> dict[str | None, list[Cut]]:
+    def cuts(self) -> dict[str | None, list[BoundingEffect]]:
         """As `QualityTable.cuts`; for a family, whose tables agree, by the smallest that has an axis."""
         return self._cuts(self.table)
 
-    def _cuts(self, table: QualityTable) -> dict[str | None, list[Cut]]:
+    def _cuts(self, table: QualityTable) -> dict[str | None, list[BoundingEffect]]:
         tables = self._tables()
 
         def counted(axis: str | None) -> NDArray[np.float64]:

@@ -45,7 +45,7 @@ Wholes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Cut:
+class BoxSplit:
     """One cut of a box.
 
     Attributes:
@@ -71,7 +71,7 @@ class Blocks:
     """
 
     axes: tuple[Axis, ...]
-    cuts: tuple[Cut, ...]
+    cuts: tuple[BoxSplit, ...]
     of_cells: Wholes
     counts: Wholes
 
@@ -267,10 +267,10 @@ def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
 Box = tuple[slice, ...]
 
 
-def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[Cut, ...], list[Box]]:
+def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[BoxSplit, ...], list[Box]]:
     """The cuts, and the boxes in the order of their numbers."""
     whole = tuple(slice(0, side) for side in ones.shape)
-    cuts: list[Cut] = []
+    cuts: list[BoxSplit] = []
     # A box waits with its pairs, its depth, and where its number belongs: (cut, half).
     waiting, leaves = list[Any](), list[tuple[Box, tuple[int, str] | None]]()
     expected, ticket = float(ones.sum()) * float(others.sum()), 0
@@ -286,7 +286,7 @@ def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[Cu
         pairs_left, axis, at = best
         low = box[axis].start
         _point(cuts, place, len(cuts))
-        cuts.append(Cut(axis, low + at, 0, 0))
+        cuts.append(BoxSplit(axis, low + at, 0, 0))
         expected += minus_pairs + pairs_left
         for half, ends in (("lower", slice(low, low + at)), ("upper", slice(low + at, box[axis].stop))):
             part = (*box[:axis], ends, *box[axis + 1 :])
@@ -298,7 +298,7 @@ def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[Cu
     return tuple(cuts), [box for box, _ in leaves]
 
 
-def _point(cuts: list[Cut], place: tuple[int, str] | None, target: int) -> None:
+def _point(cuts: list[BoxSplit], place: tuple[int, str] | None, target: int) -> None:
     """Writes into the cut above a box what becomes of it."""
     if place is not None:
         number, half = place

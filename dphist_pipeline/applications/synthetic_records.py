@@ -89,7 +89,7 @@ STATEMENT = (
     "errors of the release and more; intervals belong to the release."
 )
 _FACTS = (
-    *("release", "title", "period", "revision", "account", "privacy_unit", "max_rows_per_unit", "neighbours"),
+    *("release", "title", "period", "revision", "account", "privacy_unit", "max_rows_per_unit", "take", "neighbours"),
     *("epsilon", "mechanism", "spec_digest", "audit_digest"),
 )
 EVENLY = Spread(MappingProxyType({}), MappingProxyType({}))

@@ -183,7 +183,7 @@ def _named(keys: tuple[str, ...], texts: tuple[str, ...], most: int) -> Iterator
 
 
 @dataclass(frozen=True)
-class Report:
+class SyntheticReport:
     """A report on a file of synthetic records."""
 
     sums: tuple[SumsBy, ...]
@@ -211,7 +211,7 @@ class Report:
             yield f"{one.target} of {one.records:,} public records", ["classifier", "accuracy"], rows
 
 
-def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> Report | FamilyReport:
+def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> SyntheticReport | FamilyReport:
     """Reads a file of synthetic records back and compares it with its release, or with every table of its family.
 
     Args:
@@ -221,7 +221,7 @@ def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> Repor
     if isinstance(whole, WholeFamily):
         return _report_on_family(whole, file)
     counts = _counts(whole, file)
-    return Report(tuple(_sums(whole, counts)), None if test is None else _tested(whole, counts, test))
+    return SyntheticReport(tuple(_sums(whole, counts)), None if test is None else _tested(whole, counts, test))
 
 
 def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.chosen_cells import End, check_axes, end_of
-from dphist_pipeline.publishing.parquet_tables import taken
+from dphist_pipeline.publishing.parquet_tables import texts_at
 
 Reals = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -123,7 +123,7 @@ class CategoryColumns:
 
     def draw(self, places: Places, random: np.random.Generator) -> list[pa.Array]:
         """The texts of each record; null in `other`."""
-        return [taken(along, places) for along in self.axis.published.values() if isinstance(along, list)]
+        return [texts_at(along, places) for along in self.axis.published.values() if isinstance(along, list)]
 
 
 def _closed_ends(axis: BinnedAxis, spread: Spread) -> tuple[Reals, Reals]:

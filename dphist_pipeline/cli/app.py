@@ -7,20 +7,18 @@ results and errors go to standard output as JSON; an error's message goes to sta
 from __future__ import annotations
 
 import io
-import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
-from unicodedata import category
 
 import typer
 from rich.markup import escape
 
 from dphist_pipeline.base.files import named_store
 from dphist_pipeline.cli.commands import LazyCommands
+from dphist_pipeline.cli.failures import failed, without_control
 from dphist_pipeline.cli.terminal import err, out, print_json
-from dphist_pipeline.errors import DphistError
 
 INTERRUPTED = 130
 PACKAGE = "dphist-pipeline"
@@ -28,12 +26,7 @@ PACKAGE = "dphist-pipeline"
 WRONG_USAGE: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ in ("TyperException", "ClickException")
 )
-TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 STOPPED = "stopped at a question. Nothing was written, decided or spent."
-NOT_ALLOWED = (
-    "this user may not read or change a file that the command needs. `dphist doctor` says which user releases here; "
-    "run the same command again as that user. Nothing is spent twice."
-)
 
 app = typer.Typer(
     cls=LazyCommands,
@@ -71,47 +64,25 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     message, code, facts = _run()
     if message:
-        err.print(f"[bold red]error:[/] {escape(_without_control(message))}")
+        err.print(f"[bold red]error:[/] {escape(without_control(message))}")
         if "--json" in sys.argv:
-            print_json({"error": {"message": _without_control(message), **facts}})
+            print_json({"error": {"message": without_control(message), **facts}})
     sys.exit(code)
-
-
-def _without_control(message: str) -> str:
-    """A message whose parts from files of others cannot steer the terminal."""
-    return "".join(repr(sign)[1:-1] if category(sign) == "Cc" and sign != "\n" else sign for sign in message)
 
 
 def _run() -> tuple[str, int, dict[str, Any]]:
     """Runs the command; gives the error's message (empty if there is none), the exit code, and facts for a program."""
-    facts: dict[str, Any] = {"code": "unexpected", "try_again": False, "charged": None}
+    facts: dict[str, Any] = {"try_again": False, "charged": None}
     try:
         code = app(prog_name="dphist", standalone_mode=False) or 0
-    except DphistError as error:
-        facts = {"code": error.code, "try_again": error.try_again, "charged": error.charged}
-        return error.told, TRY_AGAIN if error.try_again else 1, facts
     except typer.Abort:
         return STOPPED, INTERRUPTED, {**facts, "code": "interrupted"}
     except WRONG_USAGE as error:
         return _usage(error), getattr(error, "exit_code", 2), {**facts, "code": "usage"}
     except Exception as error:
-        if os.environ.get("DPHIST_DEBUG") == "1":
-            raise
-        if isinstance(error, PermissionError):
-            return NOT_ALLOWED, 1, {**facts, "code": "permission_denied"}
-        kind = type(error).__name__
-        if isinstance(error, OSError) and error.errno:
-            # The operating system's text for an error number holds no values.
-            kind += f", {os.strerror(error.errno)}"
-    else:
-        interrupted = "interrupted. Nothing is lost: run the same command again to continue."
-        return interrupted if code == INTERRUPTED else "", code, {**facts, "code": "interrupted"}
-    return (
-        f"something unexpected failed ({kind}; its message is withheld, because it may hold values from records). "
-        "Nothing is spent twice: run the same command again. If you may see records, set DPHIST_DEBUG=1 to read it.",
-        1,
-        facts,
-    )
+        return failed(error)
+    interrupted = "interrupted. Nothing is lost: run the same command again to continue."
+    return interrupted if code == INTERRUPTED else "", code, {**facts, "code": "interrupted"}
 
 
 def _usage(error: Any) -> str:

@@ -38,7 +38,7 @@ HOMES = {
     "rehearse": Home(
         "prepare.rehearse", "rehearse", "Runs a whole release on invented records, in a store that is deleted."
     ),
-    "release": Home("release.release", "release", "Publishes one period of a release."),
+    "release": Home("release.release", "release", "Publishes a period of a release, or all that are due."),
     "publish": Home(
         "release.decide",
         "publish",

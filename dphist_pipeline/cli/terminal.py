@@ -66,7 +66,7 @@ def promise(spec: ReleaseSpec) -> str:
     """The privacy unit, bound, neighbours and sensitivity of a spec in words."""
     if spec.privacy_unit == "row":
         return f"each row ({spec.neighbours})"
-    rows = "1 row" if spec.max_rows_per_unit == 1 else f"{spec.max_rows_per_unit} rows"
+    rows = spec.bound_in_words
     bound = f"{rows} a {per_period(spec)} ({spec.neighbours})"
     return f"each {spec.privacy_unit} with up to {bound}: sensitivity {spec.sensitivity}"
 

@@ -13,6 +13,10 @@ once more.
 The order is plain arithmetic on 64-bit words with a keyed SHA-256 of the unit's name, the same on every engine. A
 collision merges no units: rows are told apart by the unit itself, and ties fall to the lower cell and copy.
 
+*Distinct* counts are of units in cells: before all that, equal rows of a unit become one row. What is left of a unit
+depends on its own rows alone, and bounding keeps at most R rows of it as before. So neighbours differ by as much: proof
+and Δ are those of bounding. (After the bound, a unit's equal rows would take the places of its other cells.)
+
 Polars holds what it works on in memory and spills nothing. So rows are taken in slices by the hash of their unit, those
 of crowded hashes in passes, a unit with more rows than one pass in parts by cell, and equal rows in blocks.
 All these give the same counts; how many there are follows from the numbers of rows and `DPHIST_MEMORY`.
@@ -43,24 +47,27 @@ Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 
-def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Numbers:
+def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool = False) -> Numbers:
     """Counts the kept rows of every cell.
 
     Args:
         staged: Parquet with `unit` and `code`; rows without a code are in no cell.
         max_rows: R, the most rows that are kept of a unit.
         key: `KEY_BYTES` secret bytes, fresh for every run.
+        distinct: whether equal rows of a unit are one row.
 
     Returns:
         Kept rows, shape (cells,).
     """
     counts = np.zeros(cells, dtype=np.int64)
-    for (codes,), rows in kept_words(staged, ["code"], max_rows, key):
+    for (codes,), rows in kept_words(staged, ["code"], max_rows, key, distinct):
         np.add.at(counts, codes, rows)
     return counts
 
 
-def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
+def kept_words(
+    staged: Path, words: Sequence[str], max_rows: int, key: bytes, distinct: bool = False
+) -> Iterator[tuple[Numbers, Numbers]]:
     """Codes of several words, shape (words, codes), and what to add to the kept rows of each, in parts.
 
     Codes come again, and what is added may be negative; all parts together give the kept rows.
@@ -69,8 +76,9 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
         staged: Parquet with `unit` and a column for each word; rows where a word is null do not count.
         words: names of those columns.
         max_rows: the most rows that are kept of a unit: R, or T for a quality table.
+        distinct: whether equal rows of a unit are one row.
     """
-    for rows in slices(staged, words, key):
+    for rows in slices(staged, words, key, distinct):
         hashed = rows.select("hash", *words).collect(engine="streaming")
         if _is_cell(rows, words):  # to add up one by one is quicker than to group
             yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
@@ -83,13 +91,17 @@ def kept_words(staged: Path, words: Sequence[str], max_rows: int, key: bytes) ->
         yield from _corrections(rows, crowded, words, max_rows, key)
 
 
-def slices(staged: Path, words: Sequence[str], key: bytes) -> Iterator[pl.LazyFrame]:
-    """The rows of a staged file that have a code: `unit`, its `hash`, and `words`; all rows of a unit in one slice."""
+def slices(staged: Path, words: Sequence[str], key: bytes, distinct: bool = False) -> Iterator[pl.LazyFrame]:
+    """The rows of a staged file that have a code: `unit`, its `hash`, and `words`; all rows of a unit in one slice.
+
+    `distinct`: each row of a unit once, by the unit itself, so that no collision of hashes joins two units.
+    """
     rows = scan(staged, words).select("unit", *words, hash=_hash(key))
-    most = _most_rows(SLICE_BYTES * (1 + len(words)))
+    most = _most_rows((PASS_BYTES if distinct else SLICE_BYTES) * (1 + len(words)))
     number = 1 + pl.scan_parquet(staged, glob=False).select(pl.len()).collect().item() // most
     for remainder in range(number):
-        yield rows.filter(pl.col("hash") % number == remainder) if number > 1 else rows
+        part = rows.filter(pl.col("hash") % number == remainder) if number > 1 else rows
+        yield part.unique() if distinct else part
 
 
 def scan(staged: Path, words: Sequence[str]) -> pl.LazyFrame:

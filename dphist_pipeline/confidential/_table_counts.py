@@ -53,4 +53,4 @@ def _kept(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Ite
     if plan.privacy_unit == "row":
         yield counted_rows(staged, names)
     else:
-        yield from kept_words(staged, names, plan.max_rows_per_unit, key)
+        yield from kept_words(staged, names, plan.max_rows_per_unit, key, plan.distinct)

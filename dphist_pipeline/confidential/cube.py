@@ -37,11 +37,11 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     """
     key = secrets.token_bytes(KEY_BYTES)
     with guarded_polars():
-        counted = withheld(plan.source.written, UNCOUNTED, lambda: _counted(plan, staged, key))
+        counted = withheld(plan.source.written, UNCOUNTED, lambda: _count(plan, staged, key))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
-        observed = replace(observed, misfiled=_misfiled(plan.misfiled, folder, UNCOUNTED, key))
+        observed = replace(observed, misfiled=_count_misfiled(plan.misfiled, folder, UNCOUNTED, key))
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
@@ -58,7 +58,7 @@ def write_granted_cube(plan: CountingPlan, granted: Mapping[int, Path], folder: 
 
     def count() -> None:
         for rows, staged in granted.items():
-            counts[:] += _counted(replace(plan, max_rows_per_unit=rows), staged, key)[0]
+            counts[:] += _count(replace(plan, max_rows_per_unit=rows), staged, key)[0]
 
     with guarded_polars():
         withheld(plan.source.written, UNCOUNTED, count)
@@ -66,19 +66,19 @@ def write_granted_cube(plan: CountingPlan, granted: Mapping[int, Path], folder: 
     return folder / "cube.npy"
 
 
-def _counted(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
+def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
     if plan.marginals:
         counts = table_counts.count_marginals(plan, staged, key)
     elif plan.privacy_unit == "row":
         counts = count_rows(staged, plan.domain.cells)
     else:
-        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key)
+        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key, plan.distinct)
     if plan.rows_seen is None:
         return counts, None
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
 
 
-def _misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
+def _count_misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
     """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
     if plan is None or plan.rows_seen is None:
         return np.zeros(1, dtype=np.int64)

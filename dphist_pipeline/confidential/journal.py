@@ -41,7 +41,7 @@ class JournalMismatch(AfterCharge):
         )
 
 
-class Answers(Protocol):
+class AnswerStore(Protocol):
     """Where measurements leave what they drew. Studies have none, being in no ledger: every query is drawn anew."""
 
     def answer(self, step: str, query: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ from dphist_pipeline.confidential import cube, row_tables
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading._positions import Positions
 from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepared, stage_rows
-from dphist_pipeline.confidential.reading.source import Source, engine_settings, withheld
+from dphist_pipeline.confidential.reading.source import OpenedSource, engine_settings, withheld
 from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import Refused
 
@@ -73,15 +73,15 @@ def show_records(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
 
 
 def _show(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
-    seen = seen_rows(plan, folder)
+    seen = count_source_rows(plan, folder)
     staged = stage_rows(replace(plan, rows_seen=plan.max_rows_per_unit), folder)
-    rows, most = _staged(plan, staged, folder)
+    rows, most = _stage_rows(plan, staged, folder)
     plan = replace(plan, rows_seen=1 if plan.privacy_unit == "row" else max(plan.max_rows_per_unit, most))
     counts = cube.load_cube(cube.write_cube(plan, staged, folder))
     terminal.write(_lines(plan, seen, rows, counts, row_tables.load(folder)))
 
 
-def _staged(plan: CountingPlan, staged: Path, folder: Path) -> tuple[int, int]:
+def _stage_rows(plan: CountingPlan, staged: Path, folder: Path) -> tuple[int, int]:
     """Rows of the period whose unit is known, and the most of one unit, at most `MOST_ROWS`."""
     rows = f"read_parquet({literal(str(staged))})"
     query = f"SELECT coalesce(sum(rows), 0), 1 FROM {rows}"
@@ -195,7 +195,7 @@ class SeenRows:
         return "SeenRows(withheld)"
 
 
-def seen_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
+def count_source_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
     """Counts the rows of a source; None where the engine fails on what rows hold."""
     with opened_source(plan.source, folder, plan.time_zone) as (connection, opened):
         source, axes, parameters = prepared(plan, opened, connection)
@@ -212,39 +212,39 @@ def seen_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
 
 
 def _periods(
-    connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source, parameters: dict[str, object]
+    connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: OpenedSource, parameters: dict[str, object]
 ) -> tuple[Any, ...]:
     moment = "NULL" if plan.period_column is None else moment_of(plan, source, plan.period_column)
     selection = f"{moment} AS moment, coalesce({in_period(plan, source)}, false) AS within"
     day = "CAST(TRY_CAST({}(moment) AS DATE) AS VARCHAR)"
     columns = f"count(*), count(*) FILTER (within), count(*) - count(moment), {day.format('min')}, {day.format('max')}"
-    ((rows, within, unparsed, first, last),) = _asked(
+    ((rows, within, unparsed, first, last),) = _query(
         connection, f"SELECT {columns} FROM (SELECT {selection} FROM ({source.relation}))", parameters
     )
     return rows, within, unparsed, first, last
 
 
-def _broken(connection: duckdb.DuckDBPyConnection, opened: Source) -> int:
+def _broken(connection: duckdb.DuckDBPyConnection, opened: OpenedSource) -> int:
     """Rows of a CSV file with bytes that are no text in its encoding; 0 of other sources."""
     if not opened.is_csv:
         return 0
     holds = " OR ".join(f"contains({identifier(name)}, {literal(opened.replaced)})" for name in opened.types)
-    ((rows,),) = _asked(connection, f"SELECT count(*) FROM ({opened.relation}) WHERE {holds}", dict(opened.parameters))
+    ((rows,),) = _query(connection, f"SELECT count(*) FROM ({opened.relation}) WHERE {holds}", dict(opened.parameters))
     return int(rows)
 
 
-def _unreadable(connection: duckdb.DuckDBPyConnection, opened: Source) -> int | None:
+def _unreadable(connection: duckdb.DuckDBPyConnection, opened: OpenedSource) -> int | None:
     """Lines of CSV files that have no row, because of their form; None of other sources."""
     if not opened.is_csv:
         return None
-    ((lines,),) = _asked(connection, f"SELECT count(*) FROM ({opened.unreadable})", dict(opened.parameters))
+    ((lines,),) = _query(connection, f"SELECT count(*) FROM ({opened.unreadable})", dict(opened.parameters))
     return int(lines)
 
 
 def _spellings(
     connection: duckdb.DuckDBPyConnection,
     plan: CountingPlan,
-    source: Source,
+    source: OpenedSource,
     parameters: dict[str, object],
     number: int,
     read: Positions,
@@ -261,12 +261,12 @@ def _spellings(
     outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
     rows = f"SELECT written, count(*) FROM ({rows}) WHERE written IS NOT NULL AND (absent_{number} OR {outside})"
     try:
-        return _asked(connection, f"{rows} GROUP BY written ORDER BY 2 DESC, 1 LIMIT {MOST_SPELLINGS}", parameters)
+        return _query(connection, f"{rows} GROUP BY written ORDER BY 2 DESC, 1 LIMIT {MOST_SPELLINGS}", parameters)
     except duckdb.Error:
         return None
 
 
-def _asked(connection: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, object]) -> list[Any]:
+def _query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, object]) -> list[Any]:
     """Rows of a statement, given the parameters that it names: DuckDB refuses others."""
     return connection.execute(
         sql, {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", sql)}

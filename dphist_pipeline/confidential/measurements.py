@@ -30,7 +30,7 @@ from dphist_pipeline.confidential._queries import (
     Sums,
     WeightedSums,
 )
-from dphist_pipeline.confidential.journal import Answers
+from dphist_pipeline.confidential.journal import AnswerStore
 from dphist_pipeline.confidential.row_queries import Limits, ObservedRows, RowQuery
 from dphist_pipeline.confidential.scores import Score
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE, SMALLEST_EPSILON, Budget
@@ -57,7 +57,7 @@ class PrivateCounts:
         domain: Domain,
         sensitivity: int,
         load: Callable[[], NDArray[np.int64]],
-        answers: Answers | None = None,
+        answers: AnswerStore | None = None,
     ) -> None:
         if index(sensitivity) < 1:
             raise MeasurementMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
@@ -136,7 +136,7 @@ class PrivateCounts:
             packed = np.concatenate([np.append(len(line), line.ravel()) for line in query.lines])
             free = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
             kept = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed)
-            query = WeightedSums(_unpacked(kept, self.domain.shape), self.domain.shape)
+            query = WeightedSums(_unpack_lines(kept, self.domain.shape), self.domain.shape)
         values, scale = self.__measure(query, budget)
         return NoisyWeightedSums(values, tuple(map(weighted_line, query.lines)), scale)
 
@@ -176,11 +176,11 @@ class PrivateCounts:
         """The answer to a query, and the scale of its noise."""
         _refuse_all_but_budgets(budget)
         scale = self._scale(query, budget)
-        facts = _charged(query, budget, scale)
+        facts = _spend(query, budget, scale)
         self.__scales[budget.step] = scale
 
         def draw() -> NDArray[np.int64]:
-            return _drawn(query, self.__exact(), scale)
+            return _noisy_answer(query, self.__exact(), scale)
 
         drawn = draw() if self.__answers is None else self.__answers.answer(budget.step, facts, draw)
         return drawn, scale
@@ -209,7 +209,7 @@ class PrivateRows:
 
     __slots__ = ("__answers", "__limits", "__load")
 
-    def __init__(self, limits: Limits, load: Callable[[], ObservedRows], answers: Answers) -> None:
+    def __init__(self, limits: Limits, load: Callable[[], ObservedRows], answers: AnswerStore) -> None:
         self.__limits, self.__load, self.__answers = limits, load, answers
 
     def noisy(self, query: RowQuery, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
@@ -223,7 +223,7 @@ class PrivateRows:
         """
         _refuse_all_but_budgets(budget)
         scale = _scale_of(query.sensitivity(self.__limits), budget)
-        facts = _charged(query, budget, scale)
+        facts = _spend(query, budget, scale)
 
         def draw() -> NDArray[np.int64]:
             exact = query.answers(self.__load()).astype(np.int64)
@@ -247,13 +247,13 @@ def _scale_of(sensitivity: int, budget: Budget) -> Fraction:
     return scale
 
 
-def _charged(query: Query | RowQuery, budget: Budget, scale: Fraction) -> dict[str, str]:
+def _spend(query: Query | RowQuery, budget: Budget, scale: Fraction) -> dict[str, str]:
     """Spends a budget; what the journal keeps of the query that it pays for."""
     facts = {"door": query.measurement, "epsilon": str(budget.spend())}
     return {**facts, "scale": str(scale), "partition": query.digest}
 
 
-def _unpacked(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
+def _unpack_lines(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
     """The weights along each axis, from the number of their rows and the rows."""
     lines = []
     for size in shape:
@@ -276,7 +276,7 @@ def _refuse_all_but_budgets(budget: object) -> None:
         raise MeasurementMisuse(f"the epsilon of the Budget '{budget.step}' was changed after the Budget was made")
 
 
-def _drawn(query: Query, exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
+def _noisy_answer(query: Query, exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
     """What a measurement says: the query's exact numbers with noise."""
     if isinstance(query, Choice):
         return _noisy_winners(query.scores(exact), scale)

@@ -31,6 +31,8 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
         staged: Parquet with `code`, or the words of each row, null for rows in no cell; the columns of
             `positions.mark_words`; and `unit` unless each row is its own.
         counts: what the bound leaves of the grid, by the same key; of tables nothing is read here.
+
+    Of a plan that counts a unit once in a cell, what units hold and what is cut are cells; marks stay those of rows.
     """
     marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
@@ -63,7 +65,7 @@ def _units_by_rows(plan: CountingPlan, staged: Path, seen: int, key: bytes) -> N
     """Units that hold 1, 2, …, `seen` or more rows in declared cells."""
     codes = names_of(words_of(plan.domain)) if plan.marginals else ["code"]
     units = np.zeros(seen, dtype=np.int64)
-    for rows in slices(staged, codes, key):
+    for rows in slices(staged, codes, key, plan.distinct):
         histogram = _rows_by_unit(rows, seen).group_by("rows").agg(units=pl.len()).collect(engine="streaming")
         units[histogram["rows"].to_numpy() - 1] += histogram["units"].to_numpy()
     return units
@@ -82,7 +84,7 @@ def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Number
             for most in (seen, plan.max_rows_per_unit)
         )
         return first - bounded
-    cells = (count_bounded(staged, plan.domain.cells, seen, key) - counts).reshape(shape)
+    cells = (count_bounded(staged, plan.domain.cells, seen, key, plan.distinct) - counts).reshape(shape)
     every = range(len(shape))
     return np.concatenate([cells.sum(axis=tuple(one for one in every if one != axis)) for axis in every])
 

@@ -42,6 +42,9 @@ CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts t
 UNSEEN = marked("rows beyond these are not seen, and the 95 % is of noise alone")
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly"
 CUT_COVERED = ", the interval holds however they lie"
+# Behind the unit in words, where equal rows of a unit are one row.
+ONCE_A_CELL = " counts once in each of these cells"
+ONCE_A_PERIOD = " counts once in each of these periods"
 RANKS_TOGETHER = "all intervals of counts and of ranks hold together with 95 %"
 MISSING_DAY = " day between them is in no published period"
 MISSING_DAYS = " days between them are in no published period"

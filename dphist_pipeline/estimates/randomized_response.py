@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 Encoding = Literal["symmetric", "optimized", "grr"]
 
 
-class Asked(NamedTuple):
+class QuestionSize(NamedTuple):
     """What a question asks a contributor for.
 
     Attributes:
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
     values: int
 
 
-MOST_ASKED = Asked(intervals=10_000, values=255)
+MOST_ASKED = QuestionSize(intervals=10_000, values=255)
 
 
 @dataclass(frozen=True)

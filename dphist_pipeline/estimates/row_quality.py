@@ -74,7 +74,7 @@ class RowTable:
 
 
 @dataclass(frozen=True)
-class Cut:
+class BoundingEffect:
     """Rows that were counted and rows that the bound cut, of all or in one position along an axis.
 
     Attributes:
@@ -160,7 +160,7 @@ CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
 )
 
 
-def cap_in_words(audit: Row, first: int, cut: Cut | None) -> str:
+def cap_in_words(audit: Row, first: int, cut: BoundingEffect | None) -> str:
     """What the bound leaves out of the counts: one sentence for cards, pages, forms and copied answers; empty without.
 
     Args:
@@ -169,7 +169,11 @@ def cap_in_words(audit: Row, first: int, cut: Cut | None) -> str:
     """
     if audit.get("model") == "local" or audit["privacy_unit"] == "row":
         return ""
-    counted, limit = str(audit.get("counted") or gettext("rows")), limit_of(audit) or 0
+    of_cells = audit.get("take") == "one_per_cell"
+    counted, limit = (
+        gettext("cells") if of_cells else str(audit.get("counted") or gettext("rows")),
+        limit_of(audit) or 0,
+    )
     values: dict[str, object] = {
         "counted": counted[:1].upper() + counted[1:],
         "bound": whole(int(audit["max_rows_per_unit"])),
@@ -251,14 +255,14 @@ class QualityTable:
         """How many rows of each unit the table looks at; 1 where it does not count units by their rows."""
         return int(max((row["position"] for row in self.rows if row["statistic"] == "units"), default=1))
 
-    def cuts(self, counted: Callable[[str | None], NDArray[np.float64]]) -> dict[str | None, list[Cut]]:
+    def cuts(self, counted: Callable[[str | None], NDArray[np.float64]]) -> dict[str | None, list[BoundingEffect]]:
         """What the bound cut: under None of all rows, under an axis by position along it; empty without numbers.
 
         Args:
             counted: gives the estimated counts by position along an axis, or for None their total, as
                 `Domain.sums_along`.
         """
-        cuts: dict[str | None, list[Cut]] = {}
+        cuts: dict[str | None, list[BoundingEffect]] = {}
         known: dict[str | None, NDArray[np.float64]] = {}
         most = math.inf
         for row in sorted(self.rows, key=lambda row: row["axis"] is not None):
@@ -269,7 +273,7 @@ class QualityTable:
                 known[axis] = counted(axis)
             inside = known[axis][0 if axis is None else row["position"]]
             lower, upper = (row["ci_lower"], row["ci_upper"]) if axis is None else self.together(row)
-            cut = Cut(row["category"], float(inside), row["estimate"], lower, upper, most)
+            cut = BoundingEffect(row["category"], float(inside), row["estimate"], lower, upper, most)
             if axis is None:
                 most = cut.possible[1]
             cuts.setdefault(axis, []).append(cut)
@@ -280,7 +284,7 @@ class QualityTable:
         reach = _reach_together(row, sum(one["axis"] is not None for one in self.rows))
         return row["estimate"] - reach, row["estimate"] + reach
 
-    def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[Cut]]) -> list[str]:
+    def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[BoundingEffect]]) -> list[str]:
         """What a reader should know first, a sentence each."""
         capped = [cap_in_words(audit, self.seen, *cuts[None])] if None in cuts else []
         return [*filter(None, [self.failed_nearly_all]), *capped]

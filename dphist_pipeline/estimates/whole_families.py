@@ -35,7 +35,7 @@ from dphist_pipeline.solvers.tables import shrunk_interactions
 from dphist_pipeline.solvers.whole_counts.firm_sums import firm_parts
 
 if TYPE_CHECKING:
-    from dphist_pipeline.solvers.whole_counts.population import Layout
+    from dphist_pipeline.solvers.whole_counts.population import CellLayout
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -105,12 +105,12 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
         minute for all pairs of fifty; from 10^5 rows on, the time does not grow with them.
     """
     # Loaded here: who only reads whole tables needs no compiler.
-    from dphist_pipeline.solvers.whole_counts.population import Layout
+    from dphist_pipeline.solvers.whole_counts.population import CellLayout
 
     domain = finest(made.domain for made in tables.values())
     sums = _wanted(tables, domain)
     fixed = _Fixed.of(domain, exact_sum(next(iter(tables.values())).values), figures)
-    layout = Layout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
+    layout = CellLayout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
     names = {axis.name for axis in domain.axes}
     holding = [made for made in tables.values() if names <= {axis.name for axis in made.domain.axes}]
     if figures is None and holding and min(made.cells for made in holding) > _FEW * MOST_RECORDS:
@@ -122,14 +122,14 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
     untold = _untold(sums, population)
     if untold:
         sums = [*sums, *untold]
-        layout = Layout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
+        layout = CellLayout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
         steps = MOST_STEPS * _STEPS_OF_UNTOLD
         population = Population(domain, *_fitted(layout, population.places, population.rows, sums, fixed, steps))
     return population
 
 
 def _fitted(
-    layout: Layout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed, most_steps: float
+    layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed, most_steps: float
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
     from dphist_pipeline.solvers.whole_counts.population import improve, weighted
@@ -456,7 +456,7 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=many))[:-1])
 
 
-def _drawn(layout: Layout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
+def _drawn(layout: CellLayout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
     from dphist_pipeline.solvers.whole_counts.population import drawn_records, weighted
 

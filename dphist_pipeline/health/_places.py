@@ -11,8 +11,8 @@ from dphist_pipeline.base.about_publisher import NAME, faults
 from dphist_pipeline.base.files import may
 from dphist_pipeline.health.finding import (
     NAMED,
+    CheckResult,
     Examined,
-    Finding,
     fault,
     finding_of,
     name_of,
@@ -34,7 +34,7 @@ LEAST, ENOUGH = 1, 10
 FEWEST_FILES = 1_000
 
 
-def store(subject: Examined) -> Finding:
+def store(subject: Examined) -> CheckResult:
     """The store's folder: there, of this version, and nobody else can put other folders into it."""
     check = "store"
     if subject.store is None:
@@ -54,7 +54,7 @@ def store(subject: Examined) -> Finding:
     return ok(check, f"{subject.root}, id {subject.store.id}")
 
 
-def about(subject: Examined) -> Finding:
+def about(subject: Examined) -> CheckResult:
     """What the office says of itself in `about.json`: a field that says nothing is not told on any page."""
     check = "about"
     if subject.store is None:
@@ -66,7 +66,7 @@ def about(subject: Examined) -> Finding:
     return ok(check, f"every field of {NAME} is read" if (subject.root / NAME).exists() else f"there is no {NAME}")
 
 
-def user(subject: Examined) -> Finding:
+def user(subject: Examined) -> CheckResult:
     """Which user runs this, and what they can do here; of one who must release, a store of another user is a fault."""
     check, me = "user", name_of(os.geteuid())
     if not subject.confidential.is_dir():
@@ -84,7 +84,7 @@ def user(subject: Examined) -> Finding:
     return ok(check, f"this is {me}, who {' and '.join(filter(None, does))}; the store is {owner}'s")
 
 
-def confidential(subject: Examined) -> Finding:
+def confidential(subject: Examined) -> CheckResult:
     """The confidential folder: its owner's alone, with everything in it."""
     check, folder = "confidential", subject.confidential
     try:
@@ -109,7 +109,7 @@ def confidential(subject: Examined) -> Finding:
     return ok(check, f"{folder} is {owner}'s alone (mode 700)")
 
 
-def operator_key(subject: Examined) -> Finding:
+def operator_key(subject: Examined) -> CheckResult:
     """The operator's key: private, outside the store and known to the ledger; or rightly absent.
 
     Of a user who must only release, a key that this user can read is a fault.
@@ -142,7 +142,7 @@ def operator_key(subject: Examined) -> Finding:
     return _known_key(check, subject, path, operator)
 
 
-def _known_key(check: str, subject: Examined, path: Path, operator: Operator) -> Finding:
+def _known_key(check: str, subject: Examined, path: Path, operator: Operator) -> CheckResult:
     if subject.ledger is None:
         return not_looked_at(check, "the ledger could not be opened")
     operators, signers = subject.ledger.operators(), subject.ledger.books().permissions.names
@@ -163,7 +163,7 @@ def _known_key(check: str, subject: Examined, path: Path, operator: Operator) ->
     )
 
 
-def disk(subject: Examined) -> Finding:
+def disk(subject: Examined) -> CheckResult:
     """Room on the disks of the confidential folder, of temporary files and of the public folder.
 
     Bands alone, no sizes: how much a run has staged at this moment depends on records.

@@ -11,7 +11,7 @@ from typing import Any
 
 from dphist_pipeline.base.files import read_regular
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health.finding import Examined, Finding, fault, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, fault, listed, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import (
     AUDIT,
@@ -26,7 +26,7 @@ MOST = 100  # publications that are read; `dphist ledger verify` reads all
 LATEST = 10  # periods of a release, or publications whose pages are made again
 
 
-def publications(subject: Examined) -> Finding:
+def publications(subject: Examined) -> CheckResult:
     """The newest publications of every account: whole, and with the values and costs that the ledger recorded."""
     check = "publications"
     if subject.store is None or subject.ledger is None:
@@ -45,8 +45,7 @@ def publications(subject: Examined) -> Finding:
                 )
             continue
         try:
-            PublishedFolder(folder).refuse_links(subject.store.public)
-            subject.store.vouched_audit(charge, recorded)
+            subject.store.read_vouched_audit(charge, recorded)
             read += 1
         except DphistError as error:
             damaged.append(str(key.public_place))
@@ -56,7 +55,7 @@ def publications(subject: Examined) -> Finding:
     return ok(check, f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)")
 
 
-def pages(subject: Examined) -> Finding:
+def pages(subject: Examined) -> CheckResult:
     """Whether the pages of the newest publications of this version are those that it makes again from their files.
 
     Those of an earlier version may be as they were published, too, if their audit has their digests.
@@ -92,7 +91,7 @@ def pages(subject: Examined) -> Finding:
     return ok(check, f"{text}; {others} are by another version: see dphist store pages" if others else text)
 
 
-def doubtful(subject: Examined) -> Finding:
+def doubtful(subject: Examined) -> CheckResult:
     """Whether the latest revision of a period, among the last ones, may be wrong: empty, or suddenly another."""
     check = "doubtful"
     if subject.store is None:
@@ -130,7 +129,7 @@ def _reason_for_doubt(audit: Mapping[str, Any]) -> str:
     return empty or str((audit.get("compared") or {}).get("says") or "")
 
 
-def bucket(subject: Examined) -> Finding:
+def bucket(subject: Examined) -> CheckResult:
     """Whether all that is published was sent to the bucket as it is now, by what this host remembers of it."""
     check = "bucket"
     if subject.store is None:

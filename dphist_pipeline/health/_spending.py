@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from dphist_pipeline.base.files import may
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.health.finding import (
+    CheckResult,
     Examined,
-    Finding,
     fault,
     finding_of,
     listed,
@@ -71,12 +71,12 @@ _RIGHTS = {
 }
 
 
-def ledger(subject: Examined) -> Finding:
+def ledger(subject: Examined) -> CheckResult:
     """The ledger: there, intact (it was verified as it was opened), and not older than what was published."""
     if subject.ledger is None:
         error = subject.refused.get("ledger")
         return finding_of("ledger", error) if error else not_looked_at("ledger", "the store could not be opened")
-    forgotten = subject.store.unrecorded(subject.ledger) if subject.store is not None else []
+    forgotten = subject.store.unrecorded_publications(subject.ledger) if subject.store is not None else []
     if forgotten:
         return fault(
             "ledger",
@@ -88,7 +88,7 @@ def ledger(subject: Examined) -> Finding:
     return ok("ledger", f"{subject.ledger.place}: {number} entries, every hash holds; generation {generation}")
 
 
-def ledger_access(subject: Examined) -> Finding:
+def ledger_access(subject: Examined) -> CheckResult:
     """Who can read and change the ledger: file permissions, or the database user and TLS."""
     if subject.ledger is None:
         return not_looked_at("ledger_access", NO_LEDGER)
@@ -106,7 +106,7 @@ def ledger_access(subject: Examined) -> Finding:
     return finding
 
 
-def witness(subject: Examined) -> Finding:
+def witness(subject: Examined) -> CheckResult:
     """The witness: there, outside of the store and of the ledger's database, and of one mind with the ledger."""
     check = "witness"
     if subject.store is None or subject.ledger is None:
@@ -132,7 +132,7 @@ def witness(subject: Examined) -> Finding:
     return ok(check, f"{witness_beside.where} agrees with the ledger")
 
 
-def witness_access(subject: Examined) -> Finding:
+def witness_access(subject: Examined) -> CheckResult:
     """Who can read and change the witness."""
     check = "witness_access"
     if subject.store is None:
@@ -148,7 +148,7 @@ def witness_access(subject: Examined) -> Finding:
     return _file_access(check, place.place)
 
 
-def clock(subject: Examined) -> Finding:
+def clock(subject: Examined) -> CheckResult:
     """The clock: as a charge needs it, which counts years by it; not behind the ledger; and time zones are known."""
     check, now = "clock", f"{subject.now:%Y-%m-%dT%H:%M:%SZ}"
     mend = "Set the clock by the network (timedatectl set-ntp true), then run `dphist doctor` again."
@@ -176,12 +176,12 @@ def clock(subject: Examined) -> Finding:
     return ok(check, f"{now}, after the ledger's last entry; this machine's zone is {zone}, specs name their own")
 
 
-def runs(subject: Examined) -> Finding:
+def runs(subject: Examined) -> CheckResult:
     """What killed runs left, which may hold exact counts, and what was charged and is not published."""
     check = "runs"
     if subject.store is None or subject.ledger is None:
         return not_looked_at(check, NO_LEDGER)
-    killed = subject.store.left_runs()
+    killed = subject.store.abandoned_runs()
     if killed:
         return warning(
             check,
@@ -199,7 +199,7 @@ def runs(subject: Examined) -> Finding:
     unfinished = [
         charge for charge in _charges(subject.ledger, "unpublished") if _age(subject, charge) > UNFINISHED_AFTER
     ]
-    unfinished = [charge for charge in unfinished if not subject.store.is_doubted(charge)]
+    unfinished = [charge for charge in unfinished if not subject.store.is_marked_for_approval(charge)]
     if unfinished:
         names = [charge.title for charge in unfinished]
         period = "" if unfinished[0].period == "all" else f" --period {unfinished[0].period}"
@@ -212,19 +212,23 @@ def runs(subject: Examined) -> Finding:
     charged = f"all that was charged more than {hours} hours ago is published"
     if not may(subject.confidential, os.R_OK | os.X_OK):
         return ok(check, f"{charged}; files of runs are not this user's to see")
-    recent = [charge for charge in _charges(subject.ledger, "unpublished") if not subject.store.is_doubted(charge)]
+    recent = [
+        charge for charge in _charges(subject.ledger, "unpublished") if not subject.store.is_marked_for_approval(charge)
+    ]
     under_way = f"; charged since, and not yet published: {listed([charge.title for charge in recent])}"
     return ok(check, f"no killed run left anything; {charged}, or waits for a person{under_way if recent else ''}")
 
 
-def approvals(subject: Examined) -> Finding:
+def approvals(subject: Examined) -> CheckResult:
     """What waits for people: releases that `publish` holds back, and decisions that need a second signature."""
     check = "approvals"
     if subject.ledger is None:
         return not_looked_at(check, NO_LEDGER)
     waiting = _charges(subject.ledger, "waits", "approved")
     if subject.store is not None:  # in doubt, under `publish: if_plausible`
-        waiting += [charge for charge in _charges(subject.ledger, "unpublished") if subject.store.is_doubted(charge)]
+        waiting += [
+            charge for charge in _charges(subject.ledger, "unpublished") if subject.store.is_marked_for_approval(charge)
+        ]
     forgotten = [charge for charge in waiting if _age(subject, charge) > FORGOTTEN_AFTER]
     if forgotten:
         first = forgotten[0]
@@ -253,11 +257,11 @@ def _agreeing(store: Store, ledger: Ledger) -> Witness:
     """The witness, compared with the ledger as a release would before its charge."""
     witness = store.witness(ledger)
     witness.check(store.id, ledger.standing)
-    store.refuse_cut(ledger, witness)
+    store.refuse_truncated_ledger(ledger, witness)
     return witness
 
 
-def _file_access(check: str, file: Path) -> Finding:
+def _file_access(check: str, file: Path) -> CheckResult:
     """Permissions of a database file and of its folder, in which the database makes files of its own."""
     status, folder = file.stat(), file.parent
     if status.st_mode & stat.S_IRWXO:
@@ -304,7 +308,7 @@ def _moment(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 
-def _access(check: str, url: sa.URL, decisive: bool = True) -> Finding:
+def _access(check: str, url: sa.URL, decisive: bool = True) -> CheckResult:
     """How a server's database is reached, and whether its user could undo what only grows.
 
     `decisive`: it is the ledger, in which rows are of kinds that one user may enter and another may not.

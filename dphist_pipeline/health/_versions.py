@@ -8,7 +8,7 @@ from importlib import metadata
 
 from dphist_pipeline.base.engine_versions import HELD, SUITE, installed_minor, untested
 from dphist_pipeline.errors import how_to_install
-from dphist_pipeline.health.finding import Examined, Finding, fault, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, fault, ok, warning
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER
 
 PACKAGE = "dphist-pipeline"
@@ -18,7 +18,7 @@ SHOWN = ("duckdb", "polars", "pyarrow", "numpy", "sqlalchemy", "cryptography", "
 _NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?(?:<[0-9.]+,)?>=([0-9.]+)(?:,<[0-9.]+)?")
 
 
-def versions(subject: Examined) -> Finding:
+def versions(subject: Examined) -> CheckResult:
     """Versions of the package, of Python and of what it needs, and those that store and ledger were written by."""
     check, installed = "versions", _installed()
     if PACKAGE not in installed:
@@ -36,7 +36,7 @@ def versions(subject: Examined) -> Finding:
     return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_written(subject)}")
 
 
-def _untested(subject: Examined) -> Finding | None:
+def _untested(subject: Examined) -> CheckResult | None:
     """Engines of other minor versions than the suite's: with DuckDB and Polars nothing is read, PyArrow goes on."""
     sentences = {
         name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dphist_pipeline.base.zone_data import MEND, zone_data_version, zone_difference
-from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, listed, not_looked_at, ok, warning
 from dphist_pipeline.releasing.due import Cadence
 
 UTC = "UTC"
 
 
-def zone_data(subject: Examined) -> Finding:
+def zone_data(subject: Examined) -> CheckResult:
     """Whether Python and DuckDB agree for a year on the local time of every zone that releases were charged for in."""
     check = "zone_data"
     if subject.store is None or subject.ledger is None:

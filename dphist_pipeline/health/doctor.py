@@ -15,7 +15,7 @@ from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health._versions import versions
 from dphist_pipeline.health._zones import zone_data
 from dphist_pipeline.health.due import due
-from dphist_pipeline.health.finding import Examined, Finding, finding_of, name_of, not_looked_at, worst
+from dphist_pipeline.health.finding import CheckResult, Examined, finding_of, name_of, not_looked_at, worst
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.published_files import forget_digests
 from dphist_pipeline.releasing.store import Store
@@ -45,7 +45,7 @@ CHECKS = (
 )
 
 
-def examine(root: Path, releases_only: bool = False) -> list[Finding]:
+def examine(root: Path, releases_only: bool = False) -> list[CheckResult]:
     """What every check finds of the store in a folder, one finding a check, in the order of `CHECKS`.
 
     `releases_only`: this user must release, and must not be able to decide.
@@ -54,7 +54,7 @@ def examine(root: Path, releases_only: bool = False) -> list[Finding]:
     return [_checked(check, subject) for check in CHECKS]
 
 
-def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
+def as_json(root: Path, findings: list[CheckResult]) -> dict[str, Any]:
     """Findings, in their order, for a script; names and states stay from version to version, texts may change."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -66,7 +66,7 @@ def as_json(root: Path, findings: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _checked(check: Callable[[Examined], Finding], subject: Examined) -> Finding:
+def _checked(check: Callable[[Examined], CheckResult], subject: Examined) -> CheckResult:
     try:
         return check(subject)
     except DphistError as error:  # it came between opening and looking: a file that was moved a moment ago

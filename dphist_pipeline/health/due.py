@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dphist_pipeline.health.finding import Examined, Finding, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, listed, not_looked_at, ok, warning
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.due import Cadence, Due
 from dphist_pipeline.releasing.store import Store
@@ -64,7 +64,7 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     return Overdue(tuple(sorted(periods, key=lambda one: (one[2], one))), tuple(left_out), tuple(unknown))
 
 
-def due(subject: Examined) -> Finding:
+def due(subject: Examined) -> CheckResult:
     """Whether finished periods were neither released nor waived for longer than their releases say."""
     check = "due"
     if subject.store is None or subject.ledger is None:

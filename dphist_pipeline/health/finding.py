@@ -21,7 +21,7 @@ STATES: tuple[State, ...] = ("ok", "warning", "fault")  # from good to bad
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What one check found: `seen` in one sentence, `mend` in one line, which is empty where nothing is wrong."""
 
     check: str
@@ -59,33 +59,33 @@ class Examined:
             return False
 
 
-def ok(check: str, seen: str) -> Finding:
+def ok(check: str, seen: str) -> CheckResult:
     """Nothing is wrong; scripts rely on the name of the check. What was seen is one sentence."""
-    return Finding(check, "ok", seen)
+    return CheckResult(check, "ok", seen)
 
 
-def warning(check: str, seen: str, mend: str) -> Finding:
+def warning(check: str, seen: str, mend: str) -> CheckResult:
     """Releases run, and somebody should look at it; `mend` is a line: what to do, or the command to type."""
-    return Finding(check, "warning", seen, mend)
+    return CheckResult(check, "warning", seen, mend)
 
 
-def fault(check: str, seen: str, mend: str) -> Finding:
+def fault(check: str, seen: str, mend: str) -> CheckResult:
     """Releases do not run, or somebody can read or change what they must not; otherwise as `warning`."""
-    return Finding(check, "fault", seen, mend)
+    return CheckResult(check, "fault", seen, mend)
 
 
-def finding_of(check: str, error: DphistError) -> Finding:
+def finding_of(check: str, error: DphistError) -> CheckResult:
     """A refusal as a finding: its first sentence says what is wrong, the others how to mend it."""
     first, _, rest = " ".join(str(error).split()).partition(". ")
     return fault(check, first.removesuffix("."), rest or "Mend that, then run `dphist doctor` again.")
 
 
-def not_looked_at(check: str, reason: str) -> Finding:
+def not_looked_at(check: str, reason: str) -> CheckResult:
     """A check that needs something that another check found wrong: `reason`, without a full stop."""
     return warning(check, f"not looked at: {reason}", "Mend the other findings first.")
 
 
-def worst(findings: Iterable[Finding]) -> State:
+def worst(findings: Iterable[CheckResult]) -> State:
     """The worst state of all findings; `ok` without any."""
     return max((finding.state for finding in findings), key=STATES.index, default="ok")
 

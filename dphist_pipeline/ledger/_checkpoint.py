@@ -53,7 +53,7 @@ class _Rows(Iterator[Sequence[Any]]):
         return self._digest.hexdigest()
 
 
-def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
+def judged_books(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     """The books of a whole ledger, every entry of which was judged: before, and not changed since, or now.
 
     `where`, a path or address, also finds the note about it. `whole` judges every entry now, whatever that note says.
@@ -68,7 +68,7 @@ def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     rows, known = _Rows(connection), int(note[1]) if note else 0
     first = list(islice(rows, known))
     if note and (len(first), rows.digest) == (known, note[2].decode()):
-        books = follow(_resumed(where, first), starmap(Entry, rows))
+        books = follow(_resume(where, first), starmap(Entry, rows))
     else:
         rows, known = _Rows(connection) if known else rows, 0
         books = replay(where, starmap(Entry, rows))
@@ -79,7 +79,7 @@ def judged(where: str, connection: sa.Connection, whole: bool = False) -> Books:
     return books
 
 
-def _resumed(where: str, rows: Sequence[Sequence[Any]]) -> Books:
+def _resume(where: str, rows: Sequence[Sequence[Any]]) -> Books:
     """The books of entries that were all judged before."""
     books, charges_by_key = Books(where), Counter[tuple[str, int, str, int]]()
     for row in rows:

@@ -205,7 +205,7 @@ class Books:
         _refuse_other_terms(account, request)
         revisions = self.revisions(request.release, request.period)
         if request.revision in revisions:
-            return _joined(revisions[request.revision], request)
+            return _matching_charge(revisions[request.revision], request)
         if account.is_individual:
             _refuse_unfiltered(account, request)
         if not recorded:
@@ -400,7 +400,7 @@ class Books:
         sums[key] = sums.get(key, Fraction(0)) + epsilon
 
 
-def _joined(charge: Charge, request: ChargeRequest) -> Charge:
+def _matching_charge(charge: Charge, request: ChargeRequest) -> Charge:
     """The charge that is there, if it paid for the same thing."""
     if charge.lost:
         raise errors.LedgerError("charge_lost", charge=charge)

@@ -341,8 +341,8 @@ def overspend(
     when, wait = (f" in {year}", "wait for 1 January, ") if account.renews else ("", "")
     problem = (
         f"{request.title} asks for epsilon {as_text(request.epsilon)}, but account '{account.name}' has "
-        f"{as_text(remaining)} left of {as_text(account.total)}{when}. {_spent_by(spenders)} Lower `epsilon`, {wait}or "
-        f"raise the total: `dphist ledger raise {account.name} --total {total_needed} --reason '...'`."
+        f"{as_text(remaining)} left of {as_text(account.total)}{when}. {_spenders_text(spenders)} Lower `epsilon`, "
+        f"{wait}or raise the total: `dphist ledger raise {account.name} --total {total_needed} --reason '...'`."
     )
     return LedgerError("overspend", problem=problem, request=request, left=remaining, spenders=tuple(spenders))
 
@@ -358,7 +358,7 @@ def counts_nobody(request: ChargeRequest, account: Account, everybody: Fraction)
     return LedgerError("counts_nobody", problem=problem, request=request)
 
 
-def _spent_by(charges: Sequence[Charge]) -> str:
+def _spenders_text(charges: Sequence[Charge]) -> str:
     """Names the latest releases that spent an account, and sums up the others."""
     if not charges:
         return "Nothing was spent yet."

@@ -35,7 +35,7 @@ from dphist_pipeline.ledger.entries import (
 from dphist_pipeline.ledger.errors import LedgerError, UnknownAccount, not_recordable
 from dphist_pipeline.ledger.individual import Granted
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
-from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verified
+from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verify_whole
 from dphist_pipeline.ledger.postgresql import ledger_database
 from dphist_pipeline.ledger.signing import Operator, is_public_key
 from dphist_pipeline.ledger.witness import WitnessedCharge
@@ -60,7 +60,7 @@ class Ledger(OpenedLedger):
             facts |= {"operator": operator.facts()} if operator is not None else {"schema_version": 1}
             writing = Writing(connection, Books(draft.where), opened.present())
             writing.append("created", facts, operator=operator)
-        return cls(file, verified(file))
+        return cls(file, verify_whole(file))
 
     @classmethod
     def open(cls, url: str | sa.URL, expected_id: str | None = None) -> Ledger:
@@ -69,7 +69,7 @@ class Ledger(OpenedLedger):
         Without an id, any ledger is taken: for a store that is only being made.
         """
         file = ledger_database(url)
-        books = verified(file)
+        books = verify_whole(file)
         books.refuse_moved(file.engine)
         if expected_id not in (None, books.ledger_id):
             raise LedgerError("ledger_foreign", where=file.where, found=books.ledger_id, expected=expected_id)
@@ -137,9 +137,7 @@ class Ledger(OpenedLedger):
             Gives the decision that is in force; None where it waits for a second signature.
         """
         facts = _allowance(what, reason, also_of)
-        if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
-            whose = "every account" if account == EVERYWHERE else f"account '{account}'"
-            refuse_no_reason(f"Allowing what {whose} reads", reason)
+        refuse_unexplained(account, what, reason)
         # Decisions of all accounts are read: the source may belong to another one.
         with self._writing() as writing:
             for name in also_of if account == EVERYWHERE else (account, *also_of):
@@ -307,6 +305,13 @@ def _operator(name: str, key: str) -> dict[str, str]:
     if not is_public_key(key):
         raise not_recordable("key", key, "the 64 hexadecimal digits that `dphist ledger key` shows")
     return {"name": name, "key": key}
+
+
+def refuse_unexplained(account: str, what: Mapping[str, Any], reason: str) -> None:
+    """Refuses to allow something without a reason where one is needed: a query, or what its name alone decides."""
+    if reason or {"query", "clock", "version", "check", "waiver"} & what.keys():
+        whose = "every account" if account == EVERYWHERE else f"account '{account}'"
+        refuse_no_reason(f"Allowing what {whose} reads", reason)
 
 
 def _allowance(what: dict[str, Any], reason: str, also_of: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dphist_pipeline.base.canonical_json import canonical_json
-from dphist_pipeline.ledger._checkpoint import judged
+from dphist_pipeline.ledger._checkpoint import judged_books
 from dphist_pipeline.ledger._replay import follow
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.clock import refuse_before_build
@@ -148,7 +148,7 @@ class OpenedLedger:
 
     def verify(self) -> int:
         """Reads the whole ledger again and checks every hash and every rule; gives the number of entries."""
-        books = verified(self._file, whole=True)
+        books = verify_whole(self._file, whole=True)
         if books.ledger_id != self.id:
             raise LedgerError("ledger_foreign", where=self._file.where, found=books.ledger_id, expected=self.id)
         self.require([("the ledger as this program opened it", self._seen.number, self._seen.hash)])
@@ -202,7 +202,7 @@ class OpenedLedger:
             raise self._outdated("this program, which opened it a moment ago,", last.number)
         self._known = None  # until the entries since are found to be intact
         if books is None:
-            books = judged(self._file.where, connection)
+            books = judged_books(self._file.where, connection)
         else:
             follow(books, entries)
         self._known = books
@@ -229,7 +229,7 @@ def present() -> str:
     return now
 
 
-def verified(file: Database, whole: bool = False) -> Books:
+def verify_whole(file: Database, whole: bool = False) -> Books:
     """The books of a whole ledger, whose tables, hashes, signatures and rules were all checked: see `_checkpoint`.
 
     `whole`: every entry is judged again, whatever this user's note says.
@@ -240,7 +240,7 @@ def verified(file: Database, whole: bool = False) -> Books:
     file.require_there()
     with file.transaction("read") as connection:
         file.verify_tables(connection)
-        return judged(file.where, connection, whole)
+        return judged_books(file.where, connection, whole)
 
 
 def all_entries(connection: sa.Connection, after: int = 0) -> Iterator[Entry]:

@@ -93,7 +93,7 @@ def _read_closed(path: Path) -> bytes:
     with path.open("rb") as file:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
             raise OperatorKeyOpen(
-                where=str(path), problem="others may read or change it", mend=f"chmod 600 {_typed(path)}"
+                where=str(path), problem="others may read or change it", mend=f"chmod 600 {_shell_path(path)}"
             )
         _refuse_open_folders(path)
         return file.read()
@@ -104,11 +104,11 @@ def _refuse_open_folders(path: Path) -> None:
     for folder in (path.absolute().parent, path.resolve().parent):
         mode = folder.stat().st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
-            problem, mend = f"others may replace files in {folder}", f"chmod go-w {_typed(folder)}"
+            problem, mend = f"others may replace files in {folder}", f"chmod go-w {_shell_path(folder)}"
             raise OperatorKeyOpen(where=str(path), problem=problem, mend=mend)
 
 
-def _typed(path: Path) -> str:
+def _shell_path(path: Path) -> str:
     """A path as a shell takes it, in whatever folder it is typed."""
     return quote(str(path.absolute()))
 

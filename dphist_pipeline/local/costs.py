@@ -53,7 +53,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Way:
+class QuestionDesign:
     """One way to ask: a protocol, and a question with an encoding for each of its parts."""
 
     protocol: Protocol
@@ -91,12 +91,12 @@ class Plan:
 
     spec: CollectionSpec
     contributors: int
-    asked: Way
-    encodings: tuple[Way, ...]
-    instead: tuple[Way, ...]
+    asked: QuestionDesign
+    encodings: tuple[QuestionDesign, ...]
+    instead: tuple[QuestionDesign, ...]
 
     @property
-    def ways(self) -> tuple[Way, ...]:
+    def ways(self) -> tuple[QuestionDesign, ...]:
         """All ways that are compared."""
         return (*self.encodings, *self.instead)
 
@@ -231,7 +231,7 @@ def _others(spec: CollectionSpec) -> tuple[Protocol, ...]:
     return tuple(other for other in protocols if other != spec.protocol)
 
 
-def _by_encoding(spec: CollectionSpec, contributors: int, protocol: Protocol) -> tuple[Way, ...]:
+def _by_encoding(spec: CollectionSpec, contributors: int, protocol: Protocol) -> tuple[QuestionDesign, ...]:
     """A protocol by each encoding; then by the declared one, if `auto` gives parts different ones."""
     declared = _way(spec, contributors, protocol)
     ways = tuple(_way(spec, contributors, protocol, encoding) for encoding in choices(declared.question))
@@ -243,13 +243,13 @@ def _way(
     contributors: int,
     protocol: Protocol | None = None,
     encoding: Encoding | Literal["auto"] | None = None,
-) -> Way:
+) -> QuestionDesign:
     question = question_of(spec, protocol, encoding)
     errors = (
         _errors(question, spans, consumer, contributors)
         for spans, consumer in zip(spans_of(spec, protocol), spec.consumers, strict=True)
     )
-    return Way(protocol or spec.protocol, question, tuple(errors))
+    return QuestionDesign(protocol or spec.protocol, question, tuple(errors))
 
 
 def _errors(question: Question, spans: Spans, consumer: Consumer, contributors: int) -> Errors:

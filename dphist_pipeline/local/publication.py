@@ -76,7 +76,7 @@ def consumers_withdrawn(errors: Sequence[publisher.Withdrawn], releases: Sequenc
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CountedReports:
     """The counted reports to a collection's question."""
 
     tally: Tally
@@ -100,7 +100,7 @@ def report_files(spec: CollectionSpec) -> list[Path]:
     return files
 
 
-def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> Counted:
+def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping[str, int] = {}) -> CountedReports:
     """Counts the reports in Parquet files; `left_out` are refused ones that are in no file, by reason.
 
     Raises:
@@ -111,10 +111,10 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     if not tally.reports:
         digests = questions_named(files) if refused[OTHER_QUESTION] else ()
         raise no_reports(str(spec.collection), refused, why_unserved(spec, digests) if digests else "")
-    return Counted(tally, refused)
+    return CountedReports(tally, refused)
 
 
-def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate:
+def estimate_of(spec: CollectionSpec, counted: CountedReports, number: int) -> Estimate:
     """The estimated histogram of a consumer, by its number from 0: unbiased, or non-negative if the spec says so."""
     tally, spans = counted.tally, spans_of(spec)[number]
     running = np.concatenate([[0.0], np.cumsum(estimates(tally, spans.part))])
@@ -131,7 +131,7 @@ def estimate_of(spec: CollectionSpec, counted: Counted, number: int) -> Estimate
 def publish_collection(
     spec: CollectionSpec,
     store: Store | Path | str,
-    counted: Counted,
+    counted: CountedReports,
     *,
     reason: str = "",
     only: str | None = None,
@@ -171,12 +171,12 @@ def publish_collection(
     return releases
 
 
-def _publish(spec: CollectionSpec, store: Store, counted: Counted, number: int, reason: str) -> Release:
+def _publish(spec: CollectionSpec, store: Store, counted: CountedReports, number: int, reason: str) -> Release:
     estimate = estimate_of(spec, counted, number)
     with store.building():  # of two calls that revise at once, each makes a revision of its own
         key = _key(spec, store, number, reason)
         expected = {"values_digest": values_digest(estimate), "spec_digest": spec.digest}
-        publication = publisher.published(store, key, expected, reports_changed(key))
+        publication = publisher.published_release(store, key, expected, reports_changed(key))
         if publication is None:
             facts = _facts(spec, counted, number, key, reason)
             publication = publisher.publish(store, key, estimate, {}, facts, reports_changed(key))
@@ -189,12 +189,12 @@ def _key(spec: CollectionSpec, store: Store, number: int, reason: str) -> Key:
     folders = store.published(first).parent.glob("revision=*")
     audits = [read_audit(folder) for folder in folders if folder.name.removeprefix("revision=").isdecimal()]
     revisions = sorted(_Published(audit["revision"], audit["reason"], audit["spec_digest"]) for audit in audits)
-    same = publisher.revisions_meant(revisions, reason, spec.digest)
+    same = publisher.matching_revisions(revisions, reason, spec.digest)
     next_number = revisions[-1].number + 1 if revisions else 1
     return Key(first.release, first.period, same[-1].number if same else next_number)
 
 
-def _facts(spec: CollectionSpec, counted: Counted, number: int, key: Key, reason: str) -> dict[str, Any]:
+def _facts(spec: CollectionSpec, counted: CountedReports, number: int, key: Key, reason: str) -> dict[str, Any]:
     """What the audit says besides the estimates."""
     question, consumer = counted.tally.question, spec.consumers[number]
     part = question.parts[spans_of(spec)[number].part]

@@ -20,7 +20,7 @@ from dphist_pipeline.base.files import make_folder, sync_folder, write_durably
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.local._late_consumers import why_unserved
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import Counted, count_reports, estimate_of, report_files
+from dphist_pipeline.local.publication import CountedReports, count_reports, estimate_of, report_files
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import MALFORMED, NAMED, REFUSALS
 from dphist_pipeline.local.tally import Tally
@@ -69,7 +69,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
     return question
 
 
-def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
+def count(spec: CollectionSpec, store: Store) -> tuple[CountedReports, str]:
     """Counts all reports that are there now, and replaces the tally; gives what was counted and the tally's digest."""
     counted = count_reports(spec, report_files(spec))
     facts = {
@@ -85,7 +85,7 @@ def count(spec: CollectionSpec, store: Store) -> tuple[Counted, str]:
     return counted, digest
 
 
-def read_tally(spec: CollectionSpec, store: Store) -> Counted:
+def read_tally(spec: CollectionSpec, store: Store) -> CountedReports:
     """The counted reports that `count` wrote."""
     place, question = file_of(spec, store, TALLY), question_of(spec)
     problem = "is damaged"
@@ -95,7 +95,7 @@ def read_tally(spec: CollectionSpec, store: Store) -> Counted:
             if facts["question"] == question.digest:
                 refused = {reason: int(facts["refused"][reason]) for reason in REFUSALS}
                 ones = [np.array(row, dtype=np.int64) for row in facts["ones"]]
-                return Counted(Tally(question, int(facts["reports"]), refused[MALFORMED], ones), refused)
+                return CountedReports(Tally(question, int(facts["reports"]), refused[MALFORMED], ones), refused)
             problem = "is of another question than the spec asks"
     except FileNotFoundError:
         problem = "is not there yet"

@@ -136,7 +136,7 @@ class Mechanism(ABC):
 
 
 @dataclass(frozen=True)
-class Home:
+class Origin:
     """Where a mechanism is defined.
 
     Attributes:
@@ -152,16 +152,16 @@ class Home:
 
 
 @cache
-def _homes() -> dict[str, list[Home]]:
+def _homes() -> dict[str, list[Origin]]:
     """Every mechanism's homes by name; more than one where packages disagree. Loads no mechanism."""
     homes = {
-        module.name: [Home(f"{__name__}.{module.name}")]
+        module.name: [Origin(f"{__name__}.{module.name}")]
         for module in iter_modules(__path__)
         if not module.name.startswith("_")
     }
     for point in entry_points(group=GROUP):
         about = point.dist
-        home = Home(point.module, about.name if about else "unknown", about.version if about else "")
+        home = Origin(point.module, about.name if about else "unknown", about.version if about else "")
         if home not in homes.setdefault(point.name, []):
             homes[point.name].append(home)
     return homes
@@ -172,7 +172,7 @@ def names() -> list[str]:
     return sorted(_homes())
 
 
-def home(name: str) -> Home:
+def home(name: str) -> Origin:
     """Where the mechanism of that name is defined.
 
     Raises:

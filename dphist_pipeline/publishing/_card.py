@@ -37,8 +37,8 @@ from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import RELIABILITY
-from dphist_pipeline.estimates.row_quality import Cut, QualityTable, cap_in_words
-from dphist_pipeline.publishing._card_cover import ALONE, Surroundings, cover_facts
+from dphist_pipeline.estimates.row_quality import BoundingEffect, QualityTable, cap_in_words
+from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours, cover_facts
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
     epsilon_text,
@@ -73,7 +73,7 @@ def release_card(
     estimate: Estimate,
     audit: Mapping[str, Any],
     rows: Rows | None = None,
-    around: Surroundings = ALONE,
+    around: PublicationNeighbours = ALONE,
 ) -> str:
     """The card of a publication, as HTML, from the facts of its audit with charges and versions.
 
@@ -84,7 +84,7 @@ def release_card(
         return _page(estimate, audit, rows, around)
 
 
-def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Surroundings) -> str:
+def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: PublicationNeighbours) -> str:
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     labelled = domain.called(audit.get("axis_labels"))
     pictures = [
@@ -100,7 +100,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Surr
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
-        smoothed=smoothed(estimate),
+        smoothed=is_smoothed(estimate),
         **{"reliability": RELIABILITY.sentence([estimate.unbiased], local), "legend": legend()},
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
@@ -135,7 +135,7 @@ def _range(low: str, high: str) -> str:
     return gettext("%(low)s to %(high)s", low=low, high=high)
 
 
-def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | None) -> dict[str, Any]:
+def cover_of(audit: Mapping[str, Any], around: PublicationNeighbours, total: Answer | None) -> dict[str, Any]:
     """What the cover of a card shows; `total` is None where the number of reports is told in its place."""
     limit, before = limit_of(audit), around.before
     if limit is not None and total is not None and before is not None and before.total is not None:
@@ -146,7 +146,7 @@ def cover_of(audit: Mapping[str, Any], around: Surroundings, total: Answer | Non
     return cover_facts(audit, around, total, total is not None and total_facts(total)["around_zero"] is not None)
 
 
-def smoothed(estimate: Estimate) -> bool:
+def is_smoothed(estimate: Estimate) -> bool:
     """Whether estimates differ from the noisy counts that intervals come from."""
     return estimate.unbiased is None or not np.array_equal(estimate.unbiased.values, estimate.values)
 
@@ -171,7 +171,7 @@ def promise_to(people: int, epsilon: Fraction) -> dict[str, str]:
 
 def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     """What the card says of an axis, or of a level of one in a family; long lists of categories and bins are cut."""
-    facts: dict[str, Any] = {"name": _called(axis.name, audit), "size": axis.size, "other": axis.other}
+    facts: dict[str, Any] = {"name": _position_name(axis.name, audit), "size": axis.size, "other": axis.other}
     facts["column"] = axis.name if facts["name"] != axis.name else ""
     if isinstance(axis, CategoricalAxis):
         pairs = zip(axis.values, axis.labels or axis.values, strict=True)
@@ -195,7 +195,7 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _called(name: str, audit: Mapping[str, Any]) -> str:
+def _position_name(name: str, audit: Mapping[str, Any]) -> str:
     return str((audit.get("axis_labels") or {}).get(name) or name)
 
 
@@ -314,7 +314,7 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     }
     sections = [
         {
-            "axis": _called(axis, audit),
+            "axis": _position_name(axis, audit),
             "rows": [_cut_in_words(cut, words.get(str(axis), {}), limit_of(audit)) for cut in outstanding[:MOST_NAMED]],
             "more": max(0, len(outstanding) - MOST_NAMED),
         }
@@ -337,7 +337,7 @@ def _bins_in_words(axis: Axis) -> dict[str, str]:
     return dict(zip(english, ReaderAxis(axis).labels, strict=True))
 
 
-def _cut_in_words(cut: Cut, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:
+def _cut_in_words(cut: BoundingEffect, words: Mapping[str, str], limit: int | None) -> tuple[str, ...]:
     numbers = (shown_number(round(value)) for value in (cut.counted, cut.about, *cut.possible))
     rows, cut_off, lower, upper = numbers
     category = pgettext("category", "other") if cut.category is None else words.get(cut.category, cut.category)

@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.languages.texts import gettext, marked, pgettext, translated
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
@@ -62,7 +63,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PublicationNeighbours:
     """What stands around a publication; nothing by default.
 
     `before` and `after` are the publications of the neighbouring periods, in their latest revisions that stand. A card
@@ -83,20 +84,20 @@ def ends_of(audit: Mapping[str, Any]) -> tuple[date, date] | None:
     return None
 
 
-ALONE = Surroundings()
+ALONE = PublicationNeighbours()
 
 
 def cover_facts(
-    audit: Mapping[str, Any], around: Surroundings, total: Answer | None, holds_zero: bool = False
+    audit: Mapping[str, Any], around: PublicationNeighbours, total: Answer | None, holds_zero: bool = False
 ) -> dict[str, Any]:
     """What the cover shows; nothing is compared where the total's interval holds 0, so that records may be missing.
 
     `total`: for all cells; None where cells do not add up to a number that people look for.
     """
     about, before = around.about, around.before
-    compared = "" if total is None or holds_zero or not around.is_alike else _compared(audit, total, before)
+    compared = "" if total is None or holds_zero or not around.is_alike else _comparison_with_past(audit, total, before)
     return {
-        "counted": str(audit.get("counted") or gettext("rows")),
+        "counted": counted_words(audit) or gettext("rows"),
         "when": when_in_words(audit),
         "compared": compared,
         "by_chance": _by_chance_in_words(audit, total, before) if compared == "alike" else "",
@@ -161,7 +162,7 @@ def _by_chance_in_words(audit: Mapping[str, Any], total: Answer | None, before: 
     return translated(BY_CHANCE[difference > 0]) % ends
 
 
-def _compared(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
+def _comparison_with_past(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:
     """How a total stands to the one of the period before: noise and chance of both are allowed for."""
     number = HeadlineFigure.of(vars(total))
     if (

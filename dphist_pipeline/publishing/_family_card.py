@@ -16,7 +16,7 @@ from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing._card import comparison_facts
-from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
+from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours
 from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
@@ -31,7 +31,7 @@ def family_card(
     family: FamilyEstimate,
     audit: Mapping[str, Any],
     rows: card.Rows | None = None,
-    around: Surroundings = ALONE,
+    around: PublicationNeighbours = ALONE,
 ) -> str:
     """The card of a family, as HTML; see `release_card`."""
     rows = QualityTable.of(family.quality).rows if rows is None else rows
@@ -39,7 +39,7 @@ def family_card(
         return _page(family, audit, rows, around)
 
 
-def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, around: Surroundings) -> str:
+def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, around: PublicationNeighbours) -> str:
     # A picture of mostly noise tells nothing: the table with the least noise beside its counts leads.
     name, first = min(family.tables.items(), key=lambda one: _relative_noise(one[1]))
     mechanism, fields = card.mechanism_card(str(audit["mechanism"]))
@@ -56,7 +56,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
         days=card.days_of(audit),
-        tables=[_listed(table, estimate, audit) for table, estimate in list(family.tables.items())[:MOST_LISTED]],
+        tables=[_table_entry(table, estimate, audit) for table, estimate in list(family.tables.items())[:MOST_LISTED]],
         more=max(0, len(family.tables) - MOST_LISTED),
         many=len(family.tables),
         cells=family.cells,
@@ -95,7 +95,9 @@ def has_pictures_on_card(family: FamilyEstimate) -> bool:
     return len(family.tables) <= MOST_ON_CARD
 
 
-def pages_of_tables(family: FamilyEstimate, audit: Mapping[str, Any], around: Surroundings = ALONE) -> dict[str, str]:
+def pages_of_tables(
+    family: FamilyEstimate, audit: Mapping[str, Any], around: PublicationNeighbours = ALONE
+) -> dict[str, str]:
     """The pages of tables that the card does not show, by the name of the table."""
     paged = [] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED]
     with in_language(around.about.language_of(audit)):
@@ -128,7 +130,7 @@ def _relative_noise(table: Estimate) -> float:
     return table.unbiased.half_width_of_cell() * table.cells
 
 
-def _listed(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+def _table_entry(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """A table in the list: its name, its axes, its cells, how far noise moves one of them, and how many are poor."""
     assert estimate.unbiased is not None
     axes = " × ".join(

@@ -4,7 +4,9 @@ One script runs: that of the picker, on the page of a release that has its files
 
 The page of a release is made from its publications, and says at its head what the page of all releases tells of it. So
 a publication writes the page of its own release and the page of all, and reads of the other pages the heads alone. Both
-are functions of public files and of `about.json`. They are written last: whatever they name is there.
+are functions of public files and of `about.json`. They are written last: whatever they name is there. The page of a
+release lists its newest publications; the earlier ones have a page for each year, which is written before it, and anew
+only where something of that year changed.
 
 Search engines read JSON-LD in the words of schema.org. The picture of totals is drawn without a library: its lines keep
 their width however wide the page shows it, and its texts are those of the page around it.
@@ -15,11 +17,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +32,7 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from dphist_pipeline.base.about_publisher import About, link_of
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
@@ -38,7 +42,7 @@ from dphist_pipeline.publishing._release_history import (
     days_in_words,
     history,
     number_in_words,
-    read_listed,
+    read_history,
     revisions,
 )
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
@@ -46,11 +50,13 @@ from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, i
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 
-FORM = 4  # of what a page says for the next run that writes it
+FORM = 5  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
-MOST_SHOWN = 1200  # publications on the page of a release
+MOST_LISTED = 104  # publications on the page of a release: two years of weeks
+MOST_SHOWN = 1200  # publications on the page of a year, and totals in the picture of a release
 MOST_RELEASES = 500  # with a picture; above, pages of all releases are lists
 MOST_POINTS, MOST_FILES, MOST_TABLES, MOST_LETTERS = 60, 50, 6, 300
+_YEAR = "periods-{}.html"
 _HEAD = 65_536  # bytes, in which a page says what the page of all releases tells of it
 _PICKER = ("picker/script.js", "picker/release.js")
 _MADE_FROM = re.compile(rb'"made_from": "([0-9a-f]{32})"')
@@ -70,7 +76,7 @@ FROM_ZERO = 0.5  # the scale starts at 0 if the lowest end is below this part of
 Point = tuple[str, float, float | None, float | None]  # the first day as ISO text, the total, ends of its interval
 
 
-class Counted(NamedTuple):
+class CountWords(NamedTuple):
     """What the counts of a release are counts of: parts, which each page words in its own language.
 
     `what` is as the spec has it, empty for rows; `cap`: how many of each unit count, 0 without a cap; `unit`: as
@@ -83,10 +89,10 @@ class Counted(NamedTuple):
     is_reported: bool
 
     @classmethod
-    def of(cls, audit: Mapping[str, Any]) -> Counted:
+    def of(cls, audit: Mapping[str, Any]) -> CountWords:
         unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
         what, called = (
-            shortened(str(text), MOST_LETTERS) for text in (audit.get("counted") or "", audit.get("unit_label") or unit)
+            shortened(str(text), MOST_LETTERS) for text in (counted_words(audit), audit.get("unit_label") or unit)
         )
         return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
 
@@ -113,7 +119,7 @@ class Summary:
     made_from: str
     release: str
     title: str
-    counted: Counted
+    counted: CountWords
     periods: int
     newest: ListedPublication | None
     withdrawn: int
@@ -131,8 +137,8 @@ def write_index(public: Path, scratch: Path, anew: bool = False) -> None:
     for folder in releases:
         mark = _mark(folder, about)
         if anew or _mark_on_page(folder) != mark:
-            page = _release_page(folder, mark, about, {} if anew else _listed_on_page(folder))
-            replace_public(folder / INDEX, page, scratch)
+            for name, page in _release_pages(folder, mark, about, anew):
+                replace_public(folder / name, page, scratch)
     summaries = [summary for folder in releases if (summary := _summary(folder)) is not None]
     with in_language(about.language):
         text = _page_of_all(summaries, about).encode()
@@ -190,12 +196,12 @@ def _summary(release: Path) -> Summary | None:
         newest = facts.pop("newest")
         if facts.pop("form") != FORM:
             return None
-        facts["newest"] = next(iter(read_listed([newest]).values())) if newest is not None else None
+        facts["newest"] = next(iter(read_history([newest]).values())) if newest is not None else None
         points = [_point(*point) for point in facts.pop("points")]
         if any(not is_path(f"{release.name}/{path}") for path in facts["files"]):
             return None
         counts = [facts[name] for name in ("periods", "withdrawn", "superseded")]
-        counted = Counted(*facts.pop("counted"))
+        counted = CountWords(*facts.pop("counted"))
         texts = [*(facts[name] for name in ("made_from", "title")), counted.what, counted.unit]
         counts.append(counted.cap)
         if (
@@ -212,15 +218,6 @@ def _point(day: str, total: float, low: float | None, high: float | None) -> Poi
     return date.fromisoformat(day).isoformat(), float(total), ends[0], ends[1]
 
 
-def _listed_on_page(release: Path) -> Mapping[tuple[str, int], ListedPublication]:
-    """What the page of a release tells of its publications; empty without a page of this form."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        with open_below(release, INDEX) as file:
-            periods = _block(file.read().decode(), _PERIODS)
-        return read_listed(periods["publications"]) if periods["form"] == FORM else {}
-    return {}
-
-
 def _block(page: str, begins: str) -> dict[str, Any]:
     """The JSON of a page; ValueError if it has none."""
     content = page.partition(begins)[2].partition(_END)
@@ -230,30 +227,143 @@ def _block(page: str, begins: str) -> dict[str, Any]:
     return block
 
 
-def _release_page(folder: Path, mark: str, about: About, known: Mapping[tuple[str, int], ListedPublication]) -> str:
-    """The page of one release, with as many of its newest publications as fit."""
+def _release_pages(folder: Path, mark: str, about: About, anew: bool) -> Iterator[tuple[str, str]]:
+    """The pages of one release that are not as they should be, by their names: those of years, and last its own.
+
+    `anew`: all of them, and nothing is taken from those that are there.
+    """
+    years = sorted(page.name for page in folder.glob(_YEAR.format("*")) if is_path(f"{folder.name}/{page.name}"))
+    told = {} if anew else {name: _told(folder, name) for name in (INDEX, *years)}
+    known = {key: one for facts in told.values() for key, one in read_history(facts.get("publications", [])).items()}
     publications = history(folder, known)
-    most = MOST_SHOWN
-    newest = max(
-        (publication for publication in publications if publication.stands),
-        key=lambda one: (one.period, one.revision),
-        default=None,
-    )
-    with in_language(about.language_of(_audit(folder / newest.place) if newest is not None else {})):
-        while (
-            len((page := _with_publications(folder, mark, about, publications, most)).encode()) > MOST_BYTES
-            and most > 1
-        ):
-            most //= 2
-    return page
+    with in_language(_language(folder, publications, about)):
+        page, left_out = _fitting(publications, MOST_LISTED, partial(_of_release, folder, mark, about))
+    # A page that is there stays right when publications move from it to the first page: others may link to it.
+    for name in sorted({*years, *map(_year_page, left_out)}):
+        of_year = [publication for publication in publications if _year_page(publication) == name]
+        facts = [FORM, version("dphist-pipeline"), asdict(about), [vars(publication) for publication in of_year]]
+        made_from = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+        if told.get(name, {}).get("made_from") != made_from:
+            with in_language(_language(folder, of_year, about)):
+                page_of_year = partial(_of_year, folder, name, made_from, about)
+                yield name, _fitting(of_year, MOST_SHOWN, page_of_year)[0]
+    yield INDEX, page
 
 
-def _with_publications(
-    folder: Path, mark: str, about: About, publications: Sequence[ListedPublication], most: int
+def _told(release: Path, name: str) -> dict[str, Any]:
+    """What a page tells of publications, and what it was made from; empty without a page of this form."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        with open_below(release, name) as file:
+            told = _block(file.read().decode(), _PERIODS)
+        read_history(told["publications"])
+        return told if told["form"] == FORM else {}
+    return {}
+
+
+def _fitting(
+    publications: Sequence[ListedPublication],
+    most: int,
+    page: Callable[[Sequence[ListedPublication], Sequence[ListedPublication]], str],
+) -> tuple[str, Sequence[ListedPublication]]:
+    """A page with as many of its newest publications as fit, and those that are not on it."""
+    while len((text := page(publications[:most], publications[most:])).encode()) > MOST_BYTES and most > 1:
+        most //= 2
+    return text, publications[most:]
+
+
+def _language(folder: Path, publications: Sequence[ListedPublication], about: About) -> str:
+    """The language of a page: that of the newest publication that stands."""
+    newest = next((publication for publication in publications if publication.stands), None)
+    return about.language_of(_audit(folder / newest.place) if newest is not None else {})
+
+
+def _year_page(publication: ListedPublication) -> str:
+    """The name of the page that has all publications of the year in which a period begins."""
+    return _YEAR.format(publication.period[:4])
+
+
+def _current(publications: Sequence[ListedPublication]) -> dict[str, ListedPublication]:
+    """The latest revision of each period that stands; the latest comes first in what is given."""
+    return {publication.period: publication for publication in reversed(publications) if publication.stands}
+
+
+def _of_year(
+    folder: Path,
+    name: str,
+    made_from: str,
+    about: About,
+    listed: Sequence[ListedPublication],
+    earlier: Sequence[ListedPublication],
 ) -> str:
-    current = {
-        publication.period: publication for publication in reversed(publications) if publication.stands
-    }  # the latest revision comes last
+    """A page of one year; `earlier`: publications that do not fit."""
+    current = _current([*listed, *earlier])
+    newest = next((publication for publication in listed if publication.stands), None)
+    audit = _audit(folder / newest.place) if newest is not None else {}
+    title = shortened(str(audit.get("title") or folder.name), MOST_LETTERS)
+    return render(
+        "release_year.html.j2",
+        title=f"{title}, {_year_in_words(name)}",
+        release=folder.name,
+        periods_block=_told_in_page(listed, made_from),
+        rows=_rows(folder, listed, current),
+        left_out=len(earlier),
+        hidden=_hidden(listed),
+        about=_about(about, title, None),
+    )
+
+
+def _year_in_words(name: str) -> str:
+    year = name.removeprefix(_YEAR.partition("{")[0]).partition(".")[0]
+    return gettext("all records") if year == "all" else year
+
+
+def _told_in_page(listed: Sequence[ListedPublication], made_from: str) -> Markup:
+    facts = [_without_defaults(publication) for publication in listed]
+    return json_in_page({"form": FORM, "made_from": made_from, "publications": facts})
+
+
+def _rows(
+    folder: Path, listed: Sequence[ListedPublication], current: Mapping[str, ListedPublication]
+) -> list[dict[str, Any]]:
+    return [
+        _row(publication, current.get(publication.period)) | {"parquet": _parquet(folder, publication, current)}
+        for publication in listed
+    ]
+
+
+def _hidden(publications: Sequence[ListedPublication]) -> str:
+    """What is said of figures that are hidden: where periods have different limits, the strictest that hid one."""
+    newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
+    limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
+    return hidden_in_words(limit) if limit else ""
+
+
+def _years(listed: Sequence[ListedPublication], earlier: Sequence[ListedPublication]) -> list[dict[str, Any]]:
+    """The years of publications that a page does not list: their pages, and what other pages link to on this one."""
+    there, years = {publication.period for publication in listed}, dict[str, list[str]]()
+    current = _current([*listed, *earlier])
+    has_superseded = any(_row(one, current.get(one.period))["state"] == "superseded" for one in listed)
+    for publication in earlier:
+        anchors = years.setdefault(_year_page(publication), [])
+        if publication.period not in there:
+            there.add(publication.period)
+            anchors.append(f"period-{publication.period}")
+        if not has_superseded and publication.stands and current[publication.period] is not publication:
+            has_superseded = True
+            anchors.append("superseded")
+    return [{"file": name, "year": _year_in_words(name), "anchors": anchors} for name, anchors in years.items()]
+
+
+def _of_release(
+    folder: Path,
+    mark: str,
+    about: About,
+    listed: Sequence[ListedPublication],
+    earlier: Sequence[ListedPublication],
+) -> str:
+    """The page of one release; `earlier`: publications that pages of years have."""
+    publications = [*listed, *earlier]
+    current = _current(publications)
     standing = sorted(current.values(), key=lambda one: one.period, reverse=True)
     newest = standing[0] if standing else None
     audit = _audit(folder / (newest or publications[0]).place) if publications else {}
@@ -263,7 +373,7 @@ def _with_publications(
         made_from=mark,
         release=folder.name,
         title=title,
-        counted=Counted.of(audit),
+        counted=CountWords.of(audit),
         periods=len(current),
         newest=newest,
         withdrawn=sum(bool(publication.withdrawn_on) for publication in publications),
@@ -274,31 +384,23 @@ def _with_publications(
         files=[path for path in files if path.count("/") == 1],
         picker=bool(picker),
     )
-    listed = publications[:most]
-    # Where periods have different limits, the strictest that hid something; else the newest.
-    newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
-    limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
-    not_shown = max((publication.limit for publication in standing[:most] if publication.below), default=0)
+    drawn = standing[:MOST_SHOWN]
+    not_shown = max((publication.limit for publication in drawn if publication.below), default=0)
     return render(
         "release_index.html.j2",
         summary=summary,
         title=title,
         counted=summary.counted.in_words(),
         about_block=json_in_page({"form": FORM, **asdict(summary)}),
-        periods_block=json_in_page(
-            {"form": FORM, "publications": [_without_defaults(publication) for publication in listed]}
-        ),
-        json_ld=json_in_page(dataset(_described(summary), audit, about, files)),
+        periods_block=_told_in_page(listed, mark),
+        json_ld=json_in_page(dataset(_search_entry(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
         picker=picker,
         picker_words=json_in_page(picker_words(about)),
         promise=_promise(audit),
-        rows=[
-            _row(publication, current.get(publication.period)) | {"parquet": _parquet(folder, publication, current)}
-            for publication in listed
-        ],
-        left_out=len(publications) - len(listed),
-        hidden=hidden_in_words(limit) if limit else "",
+        rows=_rows(folder, listed, current),
+        earlier=_years(listed, earlier),
+        hidden=_hidden(listed),
         not_drawn=not_drawn(not_shown) if not_shown else "",
         alarming=_alarm(publications, newest),
         revised=[
@@ -306,7 +408,7 @@ def _with_publications(
             for publication in publications
             if publication.stands and publication.reason and current[publication.period] == publication
         ][:5],
-        picture=total_picture(_points(standing[:most], most)),
+        picture=total_picture(_points(drawn, MOST_SHOWN)),
         files=files,
         sql_name="_".join([folder.name, *list(audit.get("tables") or [])[:1]]),
         columns=_columns(folder, files, audit),
@@ -316,8 +418,8 @@ def _with_publications(
 
 def _without_defaults(publication: ListedPublication) -> dict[str, Any]:
     """The fields of a publication that differ from their defaults: pages stay small."""
-    empty = asdict(ListedPublication("", 0))
-    return {name: value for name, value in asdict(publication).items() if value != empty[name]}
+    empty = vars(ListedPublication("", 0))
+    return {name: value for name, value in vars(publication).items() if value != empty[name]}
 
 
 def _audit(published: Path) -> dict[str, Any]:
@@ -328,13 +430,13 @@ def _audit(published: Path) -> dict[str, Any]:
     return {}
 
 
-def _described(summary: Summary) -> Described:
+def _search_entry(summary: Summary) -> SearchEntry:
     """A release for search engines, in English, since what stands beside it is."""
     newest, points = summary.newest, summary.points
     last = days_in_words(newest).rpartition(" to ")[2] if newest is not None and newest.first else ""
     with in_language(""):
         counted_in_words = summary.counted.in_words()
-    return Described(
+    return SearchEntry(
         summary.release,
         summary.title,
         f"{summary.title}: {counted_in_words}",
@@ -459,8 +561,8 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
         "index.html.j2",
         title=title,
         newest=newest,
-        json_ld=json_in_page(data_catalogue(english, newest, [_described(summary) for summary in summaries], about)),
-        releases=[_listed(summary, many) for summary in summaries],
+        json_ld=json_in_page(data_catalogue(english, newest, [_search_entry(summary) for summary in summaries], about)),
+        releases=[_summary_entry(summary, many) for summary in summaries],
         many=many,
         about=_about(about, title, None),
         catalogue=CATALOGUE,
@@ -473,7 +575,7 @@ def _title_of_all(about: About) -> str:
     return gettext("Published tables")
 
 
-def _listed(summary: Summary, many: bool) -> dict[str, Any]:
+def _summary_entry(summary: Summary, many: bool) -> dict[str, Any]:
     picture: TotalPicture | None = None if many else total_picture(summary.points)
     return {
         "summary": summary,
@@ -485,7 +587,7 @@ def _listed(summary: Summary, many: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Described:
+class SearchEntry:
     """A release in the words that search engines show; texts are empty where nothing stands or nobody knows.
 
     `name`: of its folder. `title`: of the newest publication. `words`: what is counted. `version`: the newest period
@@ -500,7 +602,7 @@ class Described:
     days: str
 
 
-def dataset(described: Described, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
+def dataset(described: SearchEntry, audit: Mapping[str, Any], about: About, files: Sequence[str]) -> dict[str, Any]:
     """A release for its own page; `files` have all current cells, below the folder of the release.
 
     The audit is of the newest publication; empty if there is none.
@@ -531,7 +633,7 @@ def dataset(described: Described, audit: Mapping[str, Any], about: About, files:
     }
 
 
-def data_catalogue(title: str, modified: str, releases: Sequence[Described], about: About) -> dict[str, Any]:
+def data_catalogue(title: str, modified: str, releases: Sequence[SearchEntry], about: About) -> dict[str, Any]:
     """All releases for the page of all; `modified`: the day of the latest publication, or empty."""
     return {
         **CONTEXT,

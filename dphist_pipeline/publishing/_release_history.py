@@ -22,14 +22,15 @@ from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.publishing.formatting import shortened, shown_number
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
-from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import (
+    AUDIT,
     CARD,
     TABLES_OF_FAMILY,
     PublishedFilesDamaged,
     PublishedFolder,
     read_audit,
+    revisions_by_period,
 )
 from dphist_pipeline.spec.axes import domain_of
 
@@ -103,7 +104,7 @@ def number_in_words(publication: ListedPublication) -> str:
     return f"{number} ({between.join(ends)})"
 
 
-def read_listed(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], ListedPublication]:
+def read_history(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], ListedPublication]:
     """What was told before, by period and revision, from a page, whoever wrote it.
 
     Of each publication come the fields of `ListedPublication` that differ from their defaults.
@@ -129,14 +130,14 @@ def read_listed(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Li
 def history(release: Path, known: Mapping[tuple[str, int], ListedPublication]) -> list[ListedPublication]:
     """Every publication of a release, the newest period first, and in it the latest revision.
 
-    `known`: publications by period and revision, as an earlier page lists them; see `read_listed`.
+    `known`: publications by period and revision, as an earlier page lists them; see `read_history`.
     """
     publications = []
     for folder in revisions(release):
         period, revision = folder.parent.name.removeprefix("period="), int(folder.name.removeprefix("revision="))
         before, digest = known.get((period, revision)), PublishedFolder(folder).stated_digest
         is_same = before is not None and digest != "" and before.digest == digest
-        publications.append(before if before is not None and is_same else _listed_publication(folder, period, revision))
+        publications.append(before if before is not None and is_same else _read_publication(folder, period, revision))
     return sorted(publications, key=lambda publication: (publication.period, publication.revision), reverse=True)
 
 
@@ -145,17 +146,16 @@ def publication_before(release: Path, first: str) -> ListedPublication | None:
 
     `first`: the first day of the other period, as ISO text; empty without periods.
     """
-    earlier = [folder.parent for folder in revisions(release) if _period(folder) < first]
-    publication = _standing(max(earlier)) if earlier else None
+    earlier = [period for period in revisions_by_period(release) if period < first]
+    publication = _standing(release, earlier[-1]) if earlier else None
     return publication if publication is not None and publication.after == first else None
 
 
 def revisions_before(release: Path, first: str) -> Iterator[ListedPublication]:
     """Every revision of the period that ends where another begins, as it was told while it stood, the latest first."""
-    earlier = max((_period(folder) for folder in revisions(release) if _period(folder) < first), default="")
-    folders = [folder for folder in revisions(release) if _period(folder) == earlier]
-    for folder in sorted(folders, key=_revision, reverse=True):
-        publication = _listed_publication(folder, earlier, _revision(folder), as_it_stood=True)
+    earlier = max((period for period in revisions_by_period(release) if period < first), default="")
+    for number, folder in _latest_first(release, earlier):
+        publication = _read_publication(folder, earlier, number, as_it_stood=True)
         if publication.after == first:
             yield publication
 
@@ -165,36 +165,36 @@ def publication_after(release: Path, after: str) -> ListedPublication | None:
 
     `after`: the first day after the other period, as ISO text; empty without periods.
     """
-    later = [folder.parent for folder in revisions(release) if after and _period(folder) >= after]
-    publication = _standing(min(later)) if later else None
+    later = [period for period in revisions_by_period(release) if after and period >= after]
+    publication = _standing(release, later[0]) if later else None
     return publication if publication is not None and publication.first == after else None
 
 
-def _standing(period: Path) -> ListedPublication | None:
+def _standing(release: Path, period: str) -> ListedPublication | None:
     """The latest revision of a period that stands."""
-    folders = [folder for folder in revisions(period.parent) if folder.parent == period]
-    for folder in sorted(folders, key=_revision, reverse=True):
-        publication = _listed_publication(folder, _period(folder), _revision(folder))
+    for number, folder in _latest_first(release, period):
+        publication = _read_publication(folder, period, number)
         if publication.stands:
             return publication
     return None
 
 
-def _period(folder: Path) -> str:
-    return folder.parent.name.removeprefix("period=")
-
-
-def _revision(folder: Path) -> int:
-    return int(folder.name.removeprefix("revision="))
+def _latest_first(release: Path, period: str) -> list[tuple[int, Path]]:
+    numbers = revisions_by_period(release).get(period, [])
+    return [(number, release / f"period={period}/revision={number}") for number in reversed(numbers)]
 
 
 def revisions(release: Path) -> list[Path]:
     """The folders of the publications of a release; folders that were renamed are none."""
-    folders = [path.parent for path in release.glob("period=*/revision=*/audit.json")]
-    return [path for path in folders if place_of(f"{release.name}/{path.parent.name}/{path.name}/") is not None]
+    return [
+        folder
+        for period, numbers in revisions_by_period(release).items()
+        for number in numbers
+        if ((folder := release / f"period={period}/revision={number}") / AUDIT).exists()
+    ]
 
 
-def _listed_publication(folder: Path, period: str, revision: int, as_it_stood: bool = False) -> ListedPublication:
+def _read_publication(folder: Path, period: str, revision: int, as_it_stood: bool = False) -> ListedPublication:
     """Reads a publication. Nothing fails here: what is damaged is told as such, and other checks say more.
 
     `as_it_stood`: with the total that it had before it was withdrawn.

@@ -146,6 +146,7 @@ class Audit(BaseModel):
     account: _Text | None = _fact("account that paid; null in the local model")
     privacy_unit: _Text = _fact("who is protected: columns, `row` or `contributor`")
     max_rows_per_unit: _Count | None = _fact("how many rows of each unit count, at most")
+    take: _Text = _fact("`one_per_cell`, where a unit counts once in a cell; left out where all rows count")
     neighbours: _Text = _fact("`add_remove`, `substitute` or `local`")
     sensitivity: _Count | None = _fact("how far one unit moves the counts")
     year_rows: _Count = _fact("rows of a unit that a calendar year pays for at this price, in an individual account")

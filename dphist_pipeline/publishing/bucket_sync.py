@@ -53,7 +53,7 @@ class Sent:
     left_out: tuple[str, ...]
 
 
-def checked_address(address: str) -> str:
+def check_address(address: str) -> str:
     """The address of a bucket and a prefix in it, as it is kept; refuses what is none, before anything is asked."""
     if len(address) > 500 or not _ADDRESS.fullmatch(address):
         raise Halted(

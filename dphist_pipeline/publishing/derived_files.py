@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,8 @@ from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,
     read_audit,
-    sealed_audit,
+    read_sealed_audit,
+    revisions_by_period,
 )
 
 SCHEMA_VERSION = 1
@@ -51,24 +52,28 @@ class DerivedFiles:
             read: gives and checks the audit of a publication that is not listed yet, by its folder.
         """
         for folder in sorted({path.parent for path in self.public.glob("*/period=*")}):
-            listed = _listed(folder)
-            periods = [period for path in sorted(folder.glob("period=*")) for period in _current(path, listed, read)]
-            content = {"schema_version": SCHEMA_VERSION, "release": folder.name, "periods": periods}
-            text = json.dumps(content, indent=2) + "\n"
+            listed = _current_entries(folder)
+            periods = [
+                entry
+                for period, numbers in revisions_by_period(folder).items()
+                for entry in _current(folder / f"period={period}", numbers, listed, read)
+            ]
+            # A period a line: the lines of the others stay as they were.
+            head = json.dumps({"schema_version": SCHEMA_VERSION, "release": folder.name})[:-1]
+            text = f'{head}, "periods": [\n' + ",\n".join(map(json.dumps, periods)) + "\n]}\n"
             if not (folder / CURRENT).is_file() or (folder / CURRENT).read_bytes() != text.encode():
                 replace_public(folder / CURRENT, text, scratch)
 
     def set_notices(self, scratch: Path) -> None:
         """Sets the notices of cards as audits and `current.json` say; no link is followed, and none is replaced."""
         for release in sorted({path.parent for path in self.public.glob("*/period=*")}):
-            listed = _listed(release)
-            for period in sorted(release.glob("period=*")):
-                folders = [folder for _, folder in PublishedFolder.all_in(self.public, f"{release.name}/{period.name}")]
-                if len(folders) == 1 and period.name.removeprefix("period=") in listed:
+            listed = _current_entries(release)
+            for period, numbers in revisions_by_period(release).items():
+                if len(numbers) == 1 and period in listed:
                     continue  # it stands, and nothing ever took its place
-                for folder in folders:
+                for _, folder in PublishedFolder.all_in(self.public, f"{release.name}/period={period}"):
                     with suppress(PublishedFilesDamaged):  # other checks name it
-                        audit, later = sealed_audit(folder), later_revision(folder, listed)
+                        audit, later = read_sealed_audit(folder), later_revision(folder, listed)
                         for path, to_period in PublishedFolder(folder).cards():
                             card = page_in(self.public, folder / path)
                             if card is not None and (noticed := with_notice(card, audit, later, to_period)) != card:
@@ -87,8 +92,8 @@ class DerivedFiles:
         """The paths and files that are there: the catalogue, then the pages that name it, last."""
         latest = [*sorted(self.public.glob("*/latest/**/cells.*")), *sorted(self.public.glob(f"*/{CURRENT}"))]
         latest += sorted(self.public.glob("*/picker/**/*.js"))
-        pages = [*sorted(self.public.glob(f"*/{INDEX}")), self.public / INDEX]
-        for source in [*latest, self.public / CATALOGUE, *pages]:
+        pages = [*sorted(self.public.glob("*/periods-*.html")), *sorted(self.public.glob(f"*/{INDEX}"))]
+        for source in [*latest, self.public / CATALOGUE, *pages, self.public / INDEX]:
             path = source.relative_to(self.public).as_posix()
             if is_path(path) and os.path.lexists(source):
                 yield path, source
@@ -97,7 +102,7 @@ class DerivedFiles:
         """Whether `current.json` and both pages tell a publication as it is now, or a later revision of its period."""
         from dphist_pipeline.publishing._index_pages import shows
 
-        return _is_listed(published) and shows(self.public, published)
+        return _is_current(published) and shows(self.public, published)
 
 
 def later_revision(published: Path, listed: Mapping[str, Mapping[str, Any]] | None = None) -> Mapping[str, Any] | None:
@@ -105,12 +110,12 @@ def later_revision(published: Path, listed: Mapping[str, Mapping[str, Any]] | No
 
     `listed`: the entries of `current.json` by period, read here by default.
     """
-    listed = _listed(published.parents[1]) if listed is None else listed
+    listed = _current_entries(published.parents[1]) if listed is None else listed
     entry = listed.get(published.parent.name.removeprefix("period="))
     if entry is None or int(entry["revision"]) <= int(published.name.removeprefix("revision=")):
         return None
     with suppress(PublishedFilesDamaged):
-        return sealed_audit(published.with_name(f"revision={int(entry['revision'])}"))
+        return read_sealed_audit(published.with_name(f"revision={int(entry['revision'])}"))
     return {"revision": int(entry["revision"])}
 
 
@@ -132,9 +137,9 @@ def grid_of(audit: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(grid, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _is_listed(published: Path) -> bool:
+def _is_current(published: Path) -> bool:
     """Whether `current.json` lists a publication as it is now, or a later revision of its period."""
-    entry = _listed(published.parents[1]).get(published.parent.name.removeprefix("period="))
+    entry = _current_entries(published.parents[1]).get(published.parent.name.removeprefix("period="))
     if entry is None:
         return False
     revision = int(published.name.removeprefix("revision="))
@@ -143,20 +148,19 @@ def _is_listed(published: Path) -> bool:
 
 
 def _current(
-    period: Path, listed: Mapping[str, Mapping[str, Any]], read: Callable[[Path], dict[str, Any]]
+    period: Path,
+    numbers: Sequence[int],
+    listed: Mapping[str, Mapping[str, Any]],
+    read: Callable[[Path], dict[str, Any]],
 ) -> list[Mapping[str, Any]]:
     """The entry of the latest revision of a period that stands; none if all were withdrawn."""
     name = period.name.removeprefix("period=")
-    revisions = {path.name.removeprefix("revision="): path for path in period.glob("revision=*")}
-    for number in sorted(filter(str.isdecimal, revisions), key=int, reverse=True):
-        before, folder = listed.get(name), revisions[number]
-        if before and (before["revision"], before["audit_digest"]) == (
-            int(number),
-            PublishedFolder(folder).stated_digest,
-        ):
+    for number in reversed(numbers):
+        before, folder = listed.get(name), period / f"revision={number}"
+        if before and (before["revision"], before["audit_digest"]) == (number, PublishedFolder(folder).stated_digest):
             return [before]
         audit = read(folder)
-        is_here = (audit["release"], audit["period"], str(audit["revision"])) == (period.parent.name, name, number)
+        is_here = (audit["release"], audit["period"], audit["revision"]) == (period.parent.name, name, number)
         if is_here and "withdrawn" not in audit:
             return [_entry(folder, audit)]
     return []
@@ -177,7 +181,7 @@ def _entry(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(release: Path) -> dict[str, Mapping[str, Any]]:
+def _current_entries(release: Path) -> dict[str, Mapping[str, Any]]:
     """The entries of `current.json` by period; none if it is missing or damaged, or names pages, as it did once."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         with open_below(release, CURRENT) as file:

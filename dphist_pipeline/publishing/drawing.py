@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import number_text
 from dphist_pipeline.publishing.formatting import shortened, visible
-from dphist_pipeline.publishing.picture_sums import Groups
+from dphist_pipeline.publishing.picture_sums import AxisGroups
 
 WIDTH, HEIGHT, PANEL = 420, 250, 150
 ROW, NARROW_ROW, MANY_ROWS = 19.0, 14.0, 30
@@ -76,12 +76,12 @@ class Drawing:
 class Band:
     """Groups beside each other along an axis, the last one apart if it is `other`."""
 
-    axis: Groups
+    axis: AxisGroups
     start: float
     step: float
 
     @staticmethod
-    def steps(axis: Groups) -> float:
+    def steps(axis: AxisGroups) -> float:
         """How many steps an axis takes."""
         return axis.size + (axis.other and axis.size > 1) - INNER + 2 * OUTER
 
@@ -128,7 +128,7 @@ class Bars:
         unit: what is counted.
     """
 
-    axis: Groups
+    axis: AxisGroups
     names: Sequence[str]
     values: NDArray[np.float64]
     ends: Sequence[tuple[float, float] | None]
@@ -189,7 +189,7 @@ class Bars:
         return drawing
 
 
-def _across(axis: Groups, names: Sequence[str], left: float) -> Band:
+def _across(axis: AxisGroups, names: Sequence[str], left: float) -> Band:
     """A band up to the right edge, with room for the half of the last name that may stand beyond its group."""
     right = WIDTH - 4 - max(2.0, width_of(names[-1]) / 2 - 4)
     return Band(axis, left, (right - left) / Band.steps(axis))
@@ -226,7 +226,7 @@ def _names_beside(drawing: Drawing, band: Band, names: Sequence[str], x: float, 
     return end
 
 
-def _title(axis: Groups) -> str:
+def _title(axis: AxisGroups) -> str:
     return shortened(visible(axis.name), 48)
 
 
@@ -234,8 +234,8 @@ def _title(axis: Groups) -> str:
 class Squares:
     """Squares of colour of one heat map, shape (groups across, groups down); numbers are left out where empty."""
 
-    across: tuple[Groups, Sequence[str]]
-    down: tuple[Groups, Sequence[str]]
+    across: tuple[AxisGroups, Sequence[str]]
+    down: tuple[AxisGroups, Sequence[str]]
     colours: NDArray[np.object_]
     numbers: NDArray[np.object_]
     dark: NDArray[np.bool_]

@@ -79,8 +79,10 @@ class LedgerReport:
                     "spent_percent": float(100 * statement.spent / statement.total),
                     "allowed": [f"{decision.kind} {Statement.called(decision)}" for decision in statement.decisions],
                     "shared_with": [other.account.name for other in statement.shared],
-                    "decisions": [_decided(entry, signers) for entry in entries if _is_about(entry, account.name)],
-                    "held": _held(statement, year),
+                    "decisions": [
+                        _decision_rows(entry, signers) for entry in entries if _is_about(entry, account.name)
+                    ],
+                    "held": _approval_counts(statement, year),
                     "charges": _charges(statement, year),
                 }
             )
@@ -89,7 +91,7 @@ class LedgerReport:
             "year": year,
             "as_of": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
             "operators": sorted(ledger.operators().values()),
-            "general": [_decided(entry, signers) for entry in entries if _is_about(entry, EVERYWHERE)],
+            "general": [_decision_rows(entry, signers) for entry in entries if _is_about(entry, EVERYWHERE)],
             "accounts": accounts,
         }
 
@@ -103,7 +105,7 @@ def _is_about(entry: Entry, account: str) -> bool:
     return entry.kind in DECISIONS and entry.account == account
 
 
-def _decided(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
+def _decision_rows(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
     facts, key = entry.facts, signer_of(entry)
     kind = next((kind for kind in _ALLOWED if kind in facts), "")
     stated = facts.get(kind, {})
@@ -135,7 +137,7 @@ def _minute(at: str) -> str:
     return days_text(at[:16].replace("T", " "))
 
 
-def _held(statement: Statement, year: int | None) -> dict[str, int]:
+def _approval_counts(statement: Statement, year: int | None) -> dict[str, int]:
     """How many charges a person had to decide on, by what became of them."""
     states = (
         _state_in_words(statement.states[charge.number])

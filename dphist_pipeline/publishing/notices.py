@@ -35,7 +35,7 @@ def with_notice(
         if "withdrawn" in audit:
             notice = _withdrawn(audit["withdrawn"])
         else:
-            notice = _superseded(later, to_period) if later is not None else ""
+            notice = _supersession(later, to_period) if later is not None else ""
     return _NOTICES.sub(lambda _: _TOP + notice, page, count=1)
 
 
@@ -51,7 +51,7 @@ def _withdrawn(note: Mapping[str, Any]) -> str:
     )
 
 
-def _superseded(later: Mapping[str, Any], to_period: str) -> str:
+def _supersession(later: Mapping[str, Any], to_period: str) -> str:
     revision, escaped = int(later["revision"]), escape(str(later.get("reason") or ""))
     heading = gettext("Superseded by revision %(number)s", number=str(revision))
     notice = gettext(

@@ -16,8 +16,8 @@ from dphist_pipeline.base.languages.texts import (
 )
 from dphist_pipeline.base.shown_below import words_for
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.picture_sums import Groups, Marginal
-from dphist_pipeline.publishing.pictures import Picture, described
+from dphist_pipeline.publishing.picture_sums import AxisGroups, PictureSums
+from dphist_pipeline.publishing.pictures import Picture, description
 from dphist_pipeline.publishing.rendering import render
 
 
@@ -36,15 +36,15 @@ def picture_page(picture: Picture, title: str, back: str = "", rendered: str = "
 
 def picture_facts(picture: Picture) -> dict[str, Any]:
     """What the macro `figure` needs to show a picture, its description and its numbers as tables."""
-    view_box, content = _drawn(picture)
+    view_box, content = _picture_svg(picture)
     sums = picture.sums
-    tables = [_line(sums)] if len(sums.axes) == 1 else _crossed(sums)
+    tables = [_line(sums)] if len(sums.axes) == 1 else _cross_tables(sums)
     return {
         "title": picture.title,
         "note": picture.note,
         "view_box": view_box,
         "content": content,
-        "described": described(picture),
+        "described": description(picture),
         "with_intervals": sums.low is not None,
         "in_columns": len(sums.axes) == 1,  # the ends of intervals stand in columns, not in brackets
         "tables": tables,
@@ -53,7 +53,7 @@ def picture_facts(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _drawn(picture: Picture) -> tuple[str, Markup]:
+def _picture_svg(picture: Picture) -> tuple[str, Markup]:
     """The view box of a picture and its content as SVG; empty content if it cannot be drawn."""
     try:
         drawing = picture.drawing()
@@ -65,7 +65,7 @@ def _drawn(picture: Picture) -> tuple[str, Markup]:
         return "0 0 1 1", Markup("")
 
 
-def _line(sums: Marginal) -> dict[str, Any]:
+def _line(sums: PictureSums) -> dict[str, Any]:
     """A row for each group of the one axis."""
     (axis,) = sums.axes
     title = {
@@ -86,7 +86,7 @@ def _line(sums: Marginal) -> dict[str, Any]:
     return {"of": "", "header": header, "rows": list(zip(_labels(axis), *columns, strict=True))}
 
 
-def _labels(axis: Groups) -> list[str]:
+def _labels(axis: AxisGroups) -> list[str]:
     """The groups of an axis in words; those of a bin stay on one line."""
     return [label.replace(" ", "\u00a0") if axis.ordered else label for label in axis.labels]
 
@@ -105,12 +105,12 @@ def _word(word: str) -> str:
     return words.get(word, word)
 
 
-def _numbers_in_words(sums: Marginal) -> NDArray[np.object_]:
+def _numbers_in_words(sums: PictureSums) -> NDArray[np.object_]:
     """Each number as text, or the words in its place."""
     return np.where(sums.hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
 
 
-def _crossed(sums: Marginal) -> list[dict[str, Any]]:
+def _cross_tables(sums: PictureSums) -> list[dict[str, Any]]:
     """For each panel a table, the longer axis downwards; intervals in brackets, a word where a number is not good.
 
     No line breaks within brackets, where a sheet is too narrow for a row.

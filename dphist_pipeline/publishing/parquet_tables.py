@@ -34,7 +34,7 @@ TYPES = {"float64": pa.float64(), "int64": pa.int64()}
 
 
 @dataclass(frozen=True)
-class Charged:
+class ChargeRow:
     """One row of the audit table: what a step cost and the noise that it bought."""
 
     step: str
@@ -77,7 +77,7 @@ def write_groups(estimate: Estimate, path: Path) -> None:
         scales, variances = pa.nulls(sizes.size, pa.float64()), pa.nulls(sizes.size, pa.float64())
     else:
         scales = numbers(np.full(sizes.size, float(source.scale)))
-        variances = numbers(source.variance / _averaged(estimate, sizes.astype(np.float64)))
+        variances = numbers(source.variance / _variance_divisor(estimate, sizes.astype(np.float64)))
     rows = pa.table(
         {
             "group_id": numbers(np.arange(sizes.size)),
@@ -89,7 +89,7 @@ def write_groups(estimate: Estimate, path: Path) -> None:
     _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
 
 
-def _averaged(estimate: Estimate, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _variance_divisor(estimate: Estimate, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """The divisor of the variance of one draw that gives the variance in a cell of each group.
 
     One noisy sum is spread over its group; a mean of noisy cells averages one draw per cell; without groups every
@@ -159,7 +159,7 @@ def write_population(population: Population, path: Path) -> None:
     _write(path, schema, [pa.RecordBatch.from_arrays(columns, schema=schema) for columns in batches])
 
 
-def write_charges(facts: dict[str, Any], charges: list[Charged], path: Path) -> None:
+def write_charges(facts: dict[str, Any], charges: list[ChargeRow], path: Path) -> None:
     """Writes `audit.parquet`: a row a charge, in the order of the steps, with the facts of the release beside it."""
     rows = [
         {
@@ -199,14 +199,14 @@ def _histogram_rows(estimate: Estimate, widths: NDArray[np.float64], start: int,
     stop = min(start + GROUP_ROWS, domain.cells)
     places = np.unravel_index(np.arange(start, stop), domain.shape)
     columns = [column for axis, place in zip(domain.axes, places, strict=True) for column in _axis_columns(axis, place)]
-    values = _values(estimate, widths, slice(start, stop))
+    values = _value_columns(estimate, widths, slice(start, stop))
     for name, kind in KINDS_OF_VALUES.items():
         array = values[name]
         columns.append(pa.nulls(stop - start, pa.type_for_alias(kind)) if array is None else numbers(array))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _values(estimate: Estimate, widths: NDArray[np.float64], cells: slice) -> dict[str, NDArray[Any] | None]:
+def _value_columns(estimate: Estimate, widths: NDArray[np.float64], cells: slice) -> dict[str, NDArray[Any] | None]:
     """The values of some cells by the names of `VALUE_COLUMNS`; None where all are null."""
     unbiased, lower, upper = [None] * 3
     if estimate.unbiased is not None:
@@ -225,7 +225,7 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
     columns = []
     for along in axis.published.values():
         if isinstance(along, list):
-            columns.append(taken(along, place))
+            columns.append(texts_at(along, place))
         else:
             chosen = along[place]
             columns.append(numbers(chosen, ~np.isfinite(chosen)))
@@ -269,7 +269,7 @@ def texts(values: Sequence[str | None]) -> Any:
     )
 
 
-def taken(values: Sequence[str | None], places: NDArray[np.intp]) -> Any:
+def texts_at(values: Sequence[str | None], places: NDArray[np.intp]) -> Any:
     """A column of the texts at some places.
 
     Args:

@@ -43,7 +43,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class AxisGroups:
     """Groups of neighbouring cells along one axis of a picture, in declared order.
 
     Every shown position is in exactly one. `labels` are in words, `ticks` in few letters. `ordered`: groups are ranges
@@ -66,7 +66,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginal:
+class PictureSums:
     """Sums of cells; every array has one side for each axis in `axes`.
 
     Attributes:
@@ -82,7 +82,7 @@ class Marginal:
         counted: what rows are called, as the spec has it; empty for rows.
     """
 
-    axes: tuple[Groups, ...]
+    axes: tuple[AxisGroups, ...]
     values: Reals
     low: Reals | None = None
     high: Reals | None = None
@@ -115,7 +115,7 @@ class Marginal:
         return None if self.errors is None else decimals_of(float(self.errors.min()))
 
 
-def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Marginal:
+def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> PictureSums:
     """Sums the cells over all axes that are not shown.
 
     Args:
@@ -127,7 +127,7 @@ def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Marg
     groups = [
         group_axis(axis, chosen, limits[number], reported)
         if number in limits
-        else Groups(axis.name, (chosen,), ("all",), ("all",))
+        else AxisGroups(axis.name, (chosen,), ("all",), ("all",))
         for number, (axis, chosen) in enumerate(zip(grid.domain.axes, grid.chosen, strict=True))
     ]
     order = [*axes_shown, *(number for number in range(len(groups)) if number not in limits)]
@@ -135,11 +135,11 @@ def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Marg
     def shaped(array: Reals) -> Reals:
         return array.transpose(order).reshape([groups[number].size for number in axes_shown])
 
-    axes, values = tuple(groups[number] for number in axes_shown), shaped(_summed(grid.values, groups))
+    axes, values = tuple(groups[number] for number in axes_shown), shaped(_sums_over(grid.values, groups))
     if grid.unbiased is None:
-        return Marginal(axes, values)
+        return PictureSums(axes, values)
     is_same = grid.unbiased.values is grid.values or np.array_equal(grid.unbiased.values, grid.values)
-    centre = values if is_same else shaped(_summed(grid.unbiased.values, groups))
+    centre = values if is_same else shaped(_sums_over(grid.unbiased.values, groups))
     variances = _variances(grid.unbiased, groups)
     reach = shaped(_half_widths(grid.unbiased, groups, variances))
     errors = shaped(np.sqrt(variances))
@@ -148,10 +148,10 @@ def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Marg
     summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
     heights = np.where(several, centre, values)
     ends = centre - reach, centre + reach
-    return Marginal(axes, heights, *ends, reach, errors, words, reported, None if is_same else summed)
+    return PictureSums(axes, heights, *ends, reach, errors, words, reported, None if is_same else summed)
 
 
-def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
+def _sums_over(values: Reals, groups: Sequence[AxisGroups]) -> Reals:
     for number, part in enumerate(groups):
         positions = np.concatenate(part.positions)
         if not np.array_equal(positions, np.arange(values.shape[number])):  # else a copy of all cells would be made
@@ -161,7 +161,7 @@ def _summed(values: Reals, groups: Sequence[Groups]) -> Reals:
     return values
 
 
-def _half_widths(unbiased: Unbiased, groups: Sequence[Groups], variances: Reals) -> Reals:
+def _half_widths(unbiased: Unbiased, groups: Sequence[AxisGroups], variances: Reals) -> Reals:
     """Half the width of the interval of every sum, shape (groups of axis 0, groups of axis 1, …)."""
     if isinstance(unbiased, ReportedCells):
         (axis,) = groups
@@ -172,7 +172,7 @@ def _half_widths(unbiased: Unbiased, groups: Sequence[Groups], variances: Reals)
     return _for_each(variances, lambda value: unbiased.law.half_width_of_linear(value))
 
 
-def _variances(unbiased: Unbiased, groups: Sequence[Groups]) -> Reals:
+def _variances(unbiased: Unbiased, groups: Sequence[AxisGroups]) -> Reals:
     """The variance of the noise in every sum, in records squared, shape as that of `_half_widths`."""
     if isinstance(unbiased, ReportedCells):
         (axis,) = groups
@@ -205,7 +205,7 @@ def _for_each(numbers: Reals, function: Callable[[float], float]) -> Reals:
     return np.array([function(float(number)) for number in different])[positions].reshape(numbers.shape)
 
 
-def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -> Groups:
+def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -> AxisGroups:
     """Puts the chosen positions of an axis into about `most` groups or fewer, in declared order.
 
     Neighbours are summed if there are more. The cells below, above and other are always groups of their own.
@@ -219,7 +219,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
         inside = chosen[:-1] if other else chosen
         groups, names, note = _group_categories(axis, inside, most - other)
         names = [*names, pgettext("category", "other")] if other else names
-        return Groups(
+        return AxisGroups(
             axis.name, (*groups, *([chosen[-1:]] if other else [])), tuple(names), tuple(names), False, other, note
         )
     lower, upper = axis.bounds
@@ -229,7 +229,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
     groups = sorted([*groups, *(chosen[place : place + 1] for place in special)], key=lambda group: int(group[0]))
     named = [range_in_words(axis, float(lower[group[0]]), float(upper[group[-1]]), closed, True) for group in groups]
     labels, ticks = zip(*named, strict=True)
-    return Groups(axis.name, tuple(groups), labels, ticks, True, other, note)
+    return AxisGroups(axis.name, tuple(groups), labels, ticks, True, other, note)
 
 
 def _group_bins(axis: BinnedAxis, inside: Positions, most: int) -> tuple[list[Positions], str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.languages.texts import (
     days_text,
     gettext,
@@ -31,7 +32,7 @@ from dphist_pipeline.publishing.drawing import (
     headed,
 )
 from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
-from dphist_pipeline.publishing.picture_sums import Grid, Groups, Marginal, Reals, marginal
+from dphist_pipeline.publishing.picture_sums import AxisGroups, Grid, PictureSums, Reals, marginal
 from dphist_pipeline.publishing.rendering import render
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
@@ -47,7 +48,7 @@ class Picture:
 
     title: str
     note: str
-    sums: Marginal
+    sums: PictureSums
 
     @classmethod
     def of_grid(cls, grid: Grid, is_fitted: bool = False) -> Picture:
@@ -59,11 +60,11 @@ class Picture:
         if len(varying) == 1:
             return bars_along(grid, varying[0])
         if len(varying) == 2:
-            return _picture(grid, _ordered_first(grid, varying), [MOST_SQUARES] * 2, is_fitted)
+            return _picture(grid, _axes_by_kind(grid, varying), [MOST_SQUARES] * 2, is_fitted)
         # The axis with the fewest cells makes the panels, the first two others are drawn, the rest are summed over.
         panels = min(varying, key=lambda number: (grid.chosen[number].size, -number))
         pair = [number for number in varying if number != panels][:2]
-        return _picture(grid, [*_ordered_first(grid, pair), panels], [MOST_PANELS] * 3, is_fitted)
+        return _picture(grid, [*_axes_by_kind(grid, pair), panels], [MOST_PANELS] * 3, is_fitted)
 
     @classmethod
     def of_periods(cls, rows: Sequence[Mapping[str, Any]], reported: bool) -> Picture:
@@ -77,9 +78,9 @@ class Picture:
         names = tuple(days_text(str(row["period"])) for row in rows)
         # A single cell is told by its estimate, several cells by their unbiased sum, as everywhere.
         column = "unbiased" if several and has_bars else "estimate"
-        sums = Marginal(
+        sums = PictureSums(
             (
-                Groups(
+                AxisGroups(
                     gettext("period"),
                     tuple(np.array([place]) for place in range(len(rows))),
                     names,
@@ -106,7 +107,7 @@ class Picture:
 
     def told_as(self, audit: Mapping[str, Any]) -> Picture:
         """The picture in the words of its audit: what is counted, and words in place of figures below its limit."""
-        unit, limit = str(audit.get("counted") or ""), limit_of(audit)
+        unit, limit = counted_words(audit), limit_of(audit)
         picture = self
         if unit:
             picture = replace(picture, sums=replace(picture.sums, counted=unit))
@@ -127,7 +128,7 @@ class Picture:
 
         A heading is for a file of its own, which then carries the note as well; none within a page.
         """
-        about = f"{described(self)} {self.note}"  # what a program that reads aloud says of the file
+        about = f"{description(self)} {self.note}"  # what a program that reads aloud says of the file
         return render("picture.svg.j2", drawing=self.drawing(heading), heading=heading, about=about, whole=True)
 
 
@@ -151,7 +152,7 @@ def bars_along(grid: Grid, number: int) -> Picture:
     return _picture(grid, [number], [MOST_BARS if grid.domain.axes[number].is_ordered else MOST_ROWS])
 
 
-def _ordered_first(grid: Grid, pair: list[int]) -> list[int]:
+def _axes_by_kind(grid: Grid, pair: list[int]) -> list[int]:
     """Numbers and time run from left to right; long names of categories stand below each other."""
     return sorted(pair, key=lambda number: not grid.domain.axes[number].is_ordered)
 
@@ -170,7 +171,7 @@ def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool
     return Picture(visible(title), visible(note), sums)
 
 
-def _how_to_read(sums: Marginal, is_fitted: bool = False) -> str:
+def _how_to_read(sums: PictureSums, is_fitted: bool = False) -> str:
     is_line = len(sums.axes) == 1
     if sums.low is None or sums.reach is None:
         return (
@@ -203,14 +204,14 @@ def _how_to_read(sums: Marginal, is_fitted: bool = False) -> str:
     return f"{colours}{grey}"
 
 
-def _holds_zero(sums: Marginal) -> NDArray[np.bool_]:
+def _holds_zero(sums: PictureSums) -> NDArray[np.bool_]:
     """For each number, whether its interval holds 0, so that it says little."""
     if sums.low is None or sums.high is None:
         return np.zeros(sums.values.shape, dtype=bool)
     return np.asarray((sums.low <= 0) & (sums.high >= 0))
 
 
-def _unit(sums: Marginal) -> str:
+def _unit(sums: PictureSums) -> str:
     """What is counted, as the title of an axis or a legend."""
     if sums.reported:
         return gettext("values of contributors")
@@ -221,7 +222,7 @@ def _unit(sums: Marginal) -> str:
     )
 
 
-def _layout(sums: Marginal) -> str:
+def _layout(sums: PictureSums) -> str:
     if len(sums.axes) < 3:
         return ""
     across, down, panel = (axis.name for axis in sums.axes)
@@ -231,7 +232,7 @@ def _layout(sums: Marginal) -> str:
     )
 
 
-def described(picture: Picture) -> str:
+def description(picture: Picture) -> str:
     """A picture in one sentence, with its largest number."""
     sums = picture.sums
     place = np.unravel_index(int(sums.values.argmax()), sums.values.shape)
@@ -247,7 +248,7 @@ def described(picture: Picture) -> str:
     )
 
 
-def _bars(sums: Marginal) -> Drawing:
+def _bars(sums: PictureSums) -> Drawing:
     """Bars from zero, each with its interval; of a hidden figure neither leaves a trace."""
     (axis,) = sums.axes
     ends: list[tuple[float, float] | None] = [None] * axis.size
@@ -258,14 +259,14 @@ def _bars(sums: Marginal) -> Drawing:
     return Bars(axis, names, np.where(sums.hidden, 0.0, sums.values), ends, _unit(sums)).draw()
 
 
-def _heat_map(sums: Marginal) -> Drawing:
+def _heat_map(sums: PictureSums) -> Drawing:
     legend, colours = _colours(sums)
     across, down = ((axis, _different(axis.ticks, MOST_LETTERS)) for axis in sums.axes)
     squares = Squares(across, down, *colours)
     return draw_heat_map(squares, legend, _unit(sums))
 
 
-def _small_heat_maps(sums: Marginal) -> Drawing:
+def _small_heat_maps(sums: PictureSums) -> Drawing:
     """One heat map for each group of the third axis, all with the same colours."""
     legend, colours = _colours(sums)
     across, down = (
@@ -281,7 +282,7 @@ def _small_heat_maps(sums: Marginal) -> Drawing:
     return draw_small_heat_maps(maps, legend, _unit(sums))
 
 
-def _colours(sums: Marginal) -> tuple[Legend, tuple[NDArray[np.object_], NDArray[np.object_], NDArray[np.bool_]]]:
+def _colours(sums: PictureSums) -> tuple[Legend, tuple[NDArray[np.object_], NDArray[np.object_], NDArray[np.bool_]]]:
     """The legend; and, of every number, its colour, its text, and whether its colour is dark, shape of the sums.
 
     Grey where the interval holds 0.
@@ -302,7 +303,7 @@ def _colours(sums: Marginal) -> tuple[Legend, tuple[NDArray[np.object_], NDArray
     return legend, (colours, _texts(sums), (shades >= FIRST_DARK) & ~grey & ~hidden)
 
 
-def _texts(sums: Marginal) -> NDArray[np.object_]:
+def _texts(sums: PictureSums) -> NDArray[np.object_]:
     texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
     return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 

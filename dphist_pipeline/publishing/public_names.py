@@ -12,7 +12,7 @@ _PLACE = re.compile(rf"({_RELEASE}/period=[a-z0-9-]{{1,40}}/revision=[0-9]{{1,9}
 _FILE = re.compile(r"(?:tables/[a-z0-9_]{1,200}/)?(?:[a-z]{1,40}\.(?:html|parquet|yaml)|audit\.json)", re.ASCII)
 _LATEST = r"latest/(?:[a-z0-9_]{1,200}/)?(?:period=[a-z0-9-]{1,40}/)?cells\.(?:parquet|csv|xlsx)"
 _PICKER = r"picker/(?:(?:script|release)\.js|(?:[a-z0-9_]{1,200}/)?period=[a-z0-9-]{1,40}/cells(?:-[0-9]{1,4})?\.js)"
-_OF_RELEASE = rf"current\.json|index\.html|{_LATEST}|{_PICKER}"
+_OF_RELEASE = rf"current\.json|index\.html|periods-[a-z0-9-]{{1,4}}\.html|{_LATEST}|{_PICKER}"
 _DERIVED = re.compile(rf"(?:catalog\.duckdb|index\.html)|{_RELEASE}/(?:{_OF_RELEASE})", re.ASCII)
 # What stores of form 1 had; `is_path` tells what of it this version still writes.
 _FORM_1 = re.compile(

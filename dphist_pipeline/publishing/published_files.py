@@ -57,7 +57,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     Raises:
         PublishedFilesDamaged: a file is missing or altered, or the audit does not say what is in the files.
     """
-    audit = sealed_audit(published)
+    audit = read_sealed_audit(published)
     _check_files(published, audit)
     for name, table in audit.get("tables", {}).items():
         if read_audit(published / TABLES_OF_FAMILY / name)["values_digest"] != table["values_digest"]:
@@ -65,7 +65,7 @@ def read_audit(published: Path) -> dict[str, Any]:
     return audit
 
 
-def sealed_audit(published: Path) -> dict[str, Any]:
+def read_sealed_audit(published: Path) -> dict[str, Any]:
     """The audit as it was sealed, with the facts that readers rest on, which names files of ours alone.
 
     Raises:
@@ -133,6 +133,25 @@ def _digest_of_values(histogram: _Seen, quality: _Seen | None = None) -> str:
     return digest_of_files(histogram.path, None if quality is None else quality.path)
 
 
+def revisions_by_period(release: Path) -> dict[str, list[int]]:
+    """The revisions of each period of a release, both in order, by the names of folders; renamed folders are none.
+
+    A run that was killed may leave a period without revisions, which is left out.
+    """
+    revisions = {}
+    for period in sorted(_named(str(release), "period=")):
+        numbers = sorted(map(int, filter(str.isdecimal, _named(f"{release}/period={period}", "revision="))))
+        if numbers and place_of(f"{release.name}/period={period}/revision={numbers[-1]}/"):
+            revisions[period] = numbers
+    return revisions
+
+
+def _named(folder: str, prefix: str) -> list[str]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [entry.name.removeprefix(prefix) for entry in entries if entry.name.startswith(prefix)]
+    return []
+
+
 @dataclass(frozen=True)
 class PublishedFolder:
     """The folder of a publication, or of one table of a family: where its files lie, and what its audit and card say.
@@ -191,7 +210,7 @@ class PublishedFolder:
     @property
     def tables(self) -> list[Path]:
         """The folders of the tables of a family, by name; empty for other publications."""
-        return sorted(self.path.glob(f"{TABLES_OF_FAMILY}/*"))
+        return sorted(self.path.glob(f"{TABLES_OF_FAMILY}/*")) if self.is_family else []
 
     def table(self, name: str) -> Path:
         """The folder of one table of a family."""

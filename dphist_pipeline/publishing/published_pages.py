@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate
-from dphist_pipeline.publishing._card import release_card, smoothed
-from dphist_pipeline.publishing._card_cover import Surroundings
+from dphist_pipeline.publishing._card import is_smoothed, release_card
+from dphist_pipeline.publishing._card_cover import PublicationNeighbours
 from dphist_pipeline.publishing._deployment import deployment_yaml
 from dphist_pipeline.publishing._family_card import family_card, pages_of_tables
 from dphist_pipeline.publishing.derived_files import later_revision, page_in
@@ -64,15 +64,15 @@ class PublishedPages:
             altered &= others
         return altered
 
-    def _unlike(self, around: Surroundings) -> Pages:
-        noticed = _noticed(self.folder, self.audit, self._made(around))
+    def _unlike(self, around: PublicationNeighbours) -> Pages:
+        noticed = _with_notices(self.folder, self.audit, self._render(around))
         return {path: page for path, page in noticed.items() if _there(self.folder, path) != page}
 
-    def _made(self, around: Surroundings) -> Pages:
+    def _render(self, around: PublicationNeighbours) -> Pages:
         """The pages without notices."""
         audit, estimate = self.audit, self.estimate
         if isinstance(estimate, Estimate):
-            card, deployment = release_card(estimate, audit, self.rows, around), smoothed(estimate)
+            card, deployment = release_card(estimate, audit, self.rows, around), is_smoothed(estimate)
             return {CARD: card, "deployment.yaml": deployment_yaml(audit, deployment)}
         pages = {
             CARD: family_card(estimate, audit, self.rows, around),
@@ -92,7 +92,7 @@ def unlike_their_digests(folder: Path, audit: Mapping[str, Any]) -> set[str]:
         place + name: one["files"][name] for place, one in places.items() for name in PAGES if name in one["files"]
     }
     pages = {path: _there(folder, path) or "" for path in digests}
-    noticed = _noticed(folder, audit, pages)
+    noticed = _with_notices(folder, audit, pages)
     return {
         path
         for path, page in pages.items()
@@ -100,7 +100,7 @@ def unlike_their_digests(folder: Path, audit: Mapping[str, Any]) -> set[str]:
     }
 
 
-def _noticed(folder: Path, audit: Mapping[str, Any], pages: Pages) -> Pages:
+def _with_notices(folder: Path, audit: Mapping[str, Any], pages: Pages) -> Pages:
     """The pages with the notices that they need."""
     later, cards = later_revision(folder), dict(PublishedFolder(folder).cards())
     return {

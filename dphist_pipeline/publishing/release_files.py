@@ -25,10 +25,10 @@ from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEsti
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
-from dphist_pipeline.publishing._card_cover import ALONE, Surroundings
+from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours
 from dphist_pipeline.publishing.audit import in_order
 from dphist_pipeline.publishing.parquet_tables import (
-    Charged,
+    ChargeRow,
     rounded_up,
     write_charges,
     write_groups,
@@ -65,7 +65,7 @@ def write_release(
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
-    around: Surroundings = ALONE,
+    around: PublicationNeighbours = ALONE,
 ) -> dict[str, Any]:
     """Writes the files of a release into a folder that nobody reads yet, and waits until the disk has them.
 
@@ -92,15 +92,15 @@ def _write_one(
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
-    around: Surroundings,
+    around: PublicationNeighbours,
 ) -> dict[str, Any]:
     # Loaded here: who only reads published files, such as the process that builds the catalogue, needs no templates.
-    from dphist_pipeline.publishing._card import release_card, smoothed
+    from dphist_pipeline.publishing._card import is_smoothed, release_card
     from dphist_pipeline.publishing._deployment import deployment_yaml
 
     facts_of_files = _write_tables(estimate, scales, facts, staging)
     (staging / "card.html").write_text(release_card(estimate, facts_of_files, around=around), encoding="utf-8")
-    (staging / "deployment.yaml").write_text(deployment_yaml(facts_of_files, smoothed(estimate)), encoding="utf-8")
+    (staging / "deployment.yaml").write_text(deployment_yaml(facts_of_files, is_smoothed(estimate)), encoding="utf-8")
     return _seal(facts_of_files, staging)
 
 
@@ -109,7 +109,7 @@ def _write_family(
     scales: Mapping[str, Fraction],
     facts: dict[str, Any],
     staging: Path,
-    around: Surroundings,
+    around: PublicationNeighbours,
 ) -> dict[str, Any]:
     from dphist_pipeline.estimates.whole_families import fit_population
     from dphist_pipeline.publishing._deployment import deployment_yaml
@@ -134,7 +134,7 @@ def _write_family(
     write_population(population, staging / POPULATION)
     if family.quality:
         write_quality(family, staging / QUALITY)
-    charges = _charged(family.charges, scales)
+    charges = _charge_rows(family.charges, scales)
     write_charges(facts, charges, staging / "audit.parquet")
     audit = {
         **common,
@@ -155,7 +155,7 @@ def _write_tables(
     estimate: Estimate, scales: Mapping[str, Fraction], facts: dict[str, Any], folder: Path
 ) -> dict[str, Any]:
     """Writes the Parquet files of an estimate; the facts of its audit without the digests of files."""
-    charges = _charged(estimate.charges, scales)
+    charges = _charge_rows(estimate.charges, scales)
     write_histogram(estimate, folder / "histogram.parquet")
     write_groups(estimate, folder / "groups.parquet")
     if "family" not in facts:
@@ -177,15 +177,15 @@ def _write_tables(
     }
 
 
-def _charged(charges: Sequence[tuple[str, Fraction]], scales: Mapping[str, Fraction]) -> list[Charged]:
-    return [Charged(step, epsilon, scales.get(step)) for step, epsilon in charges]
+def _charge_rows(charges: Sequence[tuple[str, Fraction]], scales: Mapping[str, Fraction]) -> list[ChargeRow]:
+    return [ChargeRow(step, epsilon, scales.get(step)) for step, epsilon in charges]
 
 
 def _epsilon_facts(epsilon: Fraction) -> dict[str, Any]:
     return {"epsilon": str(epsilon), "epsilon_double": rounded_up(epsilon)}
 
 
-def _charge_facts(charges: Sequence[Charged]) -> list[dict[str, str | None]]:
+def _charge_facts(charges: Sequence[ChargeRow]) -> list[dict[str, str | None]]:
     return [
         {"step": charged.step, "epsilon": str(charged.epsilon), "noise_scale": charged.scale_text}
         for charged in charges

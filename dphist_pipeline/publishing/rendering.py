@@ -41,7 +41,7 @@ def _environment() -> Environment:
         "translated": translated,
         "english": _in_english,
     }
-    environment.filters["bdi"] = _isolated
+    environment.filters["bdi"] = _isolate
     environment.filters["columns"] = _columns
     environment.filters["unbroken"] = _unbroken
     environment.filters["in_css"] = _in_css
@@ -54,7 +54,7 @@ def _finalized(value: object) -> object:
     return visible(value) if type(value) is str else value
 
 
-def _filled(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
+def _fill(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
     """A text of ours, which may hold elements of HTML, with values that are escaped where the template escapes."""
     texts = {name: _finalized(value) for name, value in values.items()}
     return Markup(text) % texts if context.autoescape else Markup(text % texts)  # whole: `visible` keeps its lines
@@ -62,20 +62,20 @@ def _filled(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
 
 @pass_eval_context
 def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
-    return _filled(context, translated(message), values)
+    return _fill(context, translated(message), values)
 
 
 @pass_eval_context
 def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any) -> str:
-    return _filled(context, translated(message, msgctxt), values)
+    return _fill(context, translated(message, msgctxt), values)
 
 
 @pass_eval_context
 def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **values: Any) -> str:
-    return _filled(context, translated(one, "", several, number), values)
+    return _fill(context, translated(one, "", several, number), values)
 
 
-def _isolated(text: object) -> Markup:
+def _isolate(text: object) -> Markup:
     """A name from outside: whichever way its letters run, the sentence around it keeps its order."""
     return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.languages.texts import in_language
-from dphist_pipeline.publishing._card_cover import Before, Surroundings, ends_of
+from dphist_pipeline.publishing._card_cover import Before, PublicationNeighbours, ends_of
 from dphist_pipeline.publishing._release_history import (
     ListedPublication,
     days_in_words,
@@ -21,13 +21,13 @@ from dphist_pipeline.publishing._release_history import (
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, read_audit
 
 ALIKE = (
-    *("privacy_unit", "max_rows_per_unit", "neighbours", "axes", "tables", "unit_columns", "model"),
+    *("privacy_unit", "max_rows_per_unit", "take", "neighbours", "axes", "tables", "unit_columns", "model"),
     # The digest holds the source and all that decides what is counted.
     *("counted", "spec_digest"),
 )
 
 
-def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
+def surroundings_of(release: Path, facts: Mapping[str, Any]) -> PublicationNeighbours:
     """The publisher of a publication and the periods beside it; nothing fails here.
 
     `release` is its public folder, which need not be there yet; `facts` are as its audit has them, or will have.
@@ -35,7 +35,7 @@ def surroundings_of(release: Path, facts: Mapping[str, Any]) -> Surroundings:
     return next(surroundings_at_any_time(release, facts))
 
 
-def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterator[Surroundings]:
+def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterator[PublicationNeighbours]:
     """What stands around a publication now, then what may have stood there when one of its pages was made.
 
     The period before may have been told by another revision, or by none yet; the period after was not there.
@@ -44,7 +44,7 @@ def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterato
     later = publication_after(release, str(facts.get("period_end") or "")[:10])
     after = Before(days_in_words(later), later.place) if later is not None else None
 
-    def around(previous: ListedPublication | None) -> Iterator[Surroundings]:
+    def around(previous: ListedPublication | None) -> Iterator[PublicationNeighbours]:
         with in_language(about.language_of(facts)):
             number = number_in_words(previous) if previous is not None else ""
         before, is_alike = None, False
@@ -53,7 +53,7 @@ def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterato
             before = Before(days_in_words(previous), previous.place, number, *total)
             is_alike = _is_alike(release / previous.place, facts)
         for following in dict.fromkeys((after, None)):
-            yield Surroundings(about, before, is_alike, following)
+            yield PublicationNeighbours(about, before, is_alike, following)
 
     yield from around(publication_before(release, first))
     for previous in (*revisions_before(release, first), None):

@@ -24,7 +24,7 @@ from dphist_pipeline.ledger.opened import utc_now
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import DAMAGED, PublishedFilesDamaged, PublishedFolder, read_audit
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.due import unpublished
+from dphist_pipeline.releasing.due import unpublished_charges
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import FORM, Key, Store
 
@@ -126,8 +126,8 @@ def period_and_revision(
     """
     waiting = [
         charge
-        for charge in unpublished(ledger, spec.release)
-        if PublicationRule(spec.publish, store.is_doubted(charge)).may_wait(charge)
+        for charge in unpublished_charges(ledger, spec.release)
+        if PublicationRule(spec.publish, store.is_marked_for_approval(charge)).may_wait(charge)
         and period in (None, charge.period)
         and revision in (None, charge.revision)
     ]
@@ -154,7 +154,7 @@ def reject(store: Store, release: str, period: str, reason: str, revision: int |
     charges = [charge for charge in charges_of_period if revision in (None, charge.revision)]
     if not charges:
         raise nothing_to_decide(Key(release, period, 1), "nothing waits, for nothing was charged")
-    waiting = [charge for charge in unpublished(ledger, release) if charge in charges]
+    waiting = [charge for charge in unpublished_charges(ledger, release) if charge in charges]
     if len(waiting) > 1:
         raise say_which(release, [f"--revision {charge.revision}" for charge in waiting])
     (charge,) = waiting or charges[-1:]
@@ -175,11 +175,11 @@ def withdraw(store: Store, release: str, period: str, reason: str) -> list[Path]
         LedgerError: no reason, or all of it was withdrawn for other ones.
         Halted: the store was not upgraded.
     """
-    store.refuse_form_1()
+    store.refuse_old_layout()
     ledger = store.ledger()
     charges_of_period = reconcile_charges(store, ledger, release, period)
     charges = [charge for charge in charges_of_period if ledger.published_digest(charge) is not None]
-    if not charges and any(charge.period == period for charge in unpublished(ledger, release)):
+    if not charges and any(charge.period == period for charge in unpublished_charges(ledger, release)):
         raise nothing_to_decide(
             Key(release, period, 1), "nothing is published yet; what waits is refused by `dphist reject`"
         )
@@ -297,6 +297,6 @@ def record_if_published(store: Store, ledger: Ledger, charge: Charge) -> str | N
     recorded = ledger.published_digest(charge)
     folder = store.published(Key.of(charge))
     if recorded is None and folder.exists():
-        recorded = str(store.vouched_audit(charge, None)["values_digest"])
+        recorded = str(store.read_vouched_audit(charge, None)["values_digest"])
         ledger.record_published(charge, recorded)
     return recorded

@@ -14,7 +14,7 @@ from typing import Any
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.doubts import doubt_of_estimate
-from dphist_pipeline.answering.past_periods import Compared
+from dphist_pipeline.answering.past_periods import PeriodComparison
 from dphist_pipeline.base.domain import Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.base.reading import quote_in_words
 from dphist_pipeline.base.zone_data import zone_data_facts
@@ -41,7 +41,7 @@ class Judgement:
     """
 
     holds_zero: bool
-    compared: Compared
+    compared: PeriodComparison
     undeclared: str = ""
 
     @property
@@ -62,7 +62,9 @@ def judge(public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> Judg
     first = next(iter(estimate.tables.values())) if isinstance(estimate, FamilyEstimate) else estimate
     total = answer_box(first, {})
     # False where no interval is known, whose ends are nan.
-    return Judgement(total.ci_lower <= 0, Compared.of_estimate(public, facts, estimate), doubt_of_estimate(estimate))
+    return Judgement(
+        total.ci_lower <= 0, PeriodComparison.of_estimate(public, facts, estimate), doubt_of_estimate(estimate)
+    )
 
 
 def audit_facts(
@@ -93,6 +95,7 @@ def audit_facts(
         "account": spec.account,
         "privacy_unit": spec.privacy_unit,
         "max_rows_per_unit": spec.max_rows_per_unit,
+        **({"take": spec.take} if spec.take != "all" else {}),
         "neighbours": spec.neighbours,
         "sensitivity": mechanism_run.sensitivity,
         **_facts_of_individual(ledger, charge),

@@ -66,7 +66,7 @@ def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> di
     if any(decision.server is not None for decision in decisions):
         from dphist_pipeline.confidential.engines import spark
 
-        columns, _, _ = spark.opened(plan, folder)
+        columns, _, _ = spark.open_source(plan, folder)
         return dict(columns.types)
     from dphist_pipeline.confidential.reading import ingest
 

@@ -70,6 +70,7 @@ def plan_of(
         undeclared_dates=spec.undeclared_dates if charges else {},
         derive=spec.derive,
         keep=spec.keep,
+        distinct=spec.take == "one_per_cell",
         rows_seen=rows_seen(spec),
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
@@ -77,7 +78,9 @@ def plan_of(
     needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
     if spec.quality is None or not spec.quality.misfiled or not needed:
         return plan
-    elsewhere = replace(plan, source=replace(plan.source, needed=needed), period=spec.looked_for(period), outside=True)
+    elsewhere = replace(
+        plan, source=replace(plan.source, needed=needed), period=spec.own_files_span(period), outside=True
+    )
     return replace(plan, misfiled=elsewhere)
 
 

@@ -34,7 +34,7 @@ Change = tuple[str, str, str]  # the field, as charged, as asked
 def keep_spec(store: Store, spec: ReleaseSpec) -> None:
     """Keeps the fields that are in a spec's digest; the same spec is kept once."""
     Cadence.of(spec).keep(store, spec.release)
-    path, signed = _place(store, spec.digest), _signed(store, spec).parent
+    path, signed = _spec_path(store, spec.digest), _signed_spec_path(store, spec).parent
     if not path.exists():
         make_folder(path.parent)
         _write(path, spec)
@@ -42,7 +42,7 @@ def keep_spec(store: Store, spec: ReleaseSpec) -> None:
         make_folder(signed)
 
 
-def keep_signed(store: Store, spec: ReleaseSpec) -> None:
+def keep_signed_spec(store: Store, spec: ReleaseSpec) -> None:
     """Keeps the fields of the spec that an operator saw and signed for, in the place of earlier ones.
 
     Makes no folder: it would be the operator's, and the user who releases could not write beside it.
@@ -50,7 +50,7 @@ def keep_signed(store: Store, spec: ReleaseSpec) -> None:
     Raises:
         OSError: the operator may not write to the store, or the folder is missing.
     """
-    _write(_signed(store, spec), spec, mode=0o644)  # the user who releases reads it, whoever wrote it
+    _write(_signed_spec_path(store, spec), spec, mode=0o644)  # the user who releases reads it, whoever wrote it
 
 
 def changes_since_signed(store: Store, spec: ReleaseSpec) -> list[Change]:
@@ -59,14 +59,14 @@ def changes_since_signed(store: Store, spec: ReleaseSpec) -> list[Change]:
     In order of weight: epsilon and who is protected, what the numbers are of, then all others.
     """
     with suppress(OSError, ValueError, RecursionError):  # the file is an operator's
-        return _changes(json.loads(_signed(store, spec).read_bytes()), spec)
+        return _changes(json.loads(_signed_spec_path(store, spec).read_bytes()), spec)
     return []
 
 
 def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
     """The first fields in which a spec differs from the one of a digest; empty if that one was not kept."""
     with suppress(OSError, ValueError):
-        earlier = json.loads(_place(store, digest).read_bytes())
+        earlier = json.loads(_spec_path(store, digest).read_bytes())
         if sha256(earlier) == digest:
             return _changes(earlier, spec)[:MOST_SHOWN]
     return []
@@ -90,11 +90,11 @@ def _write(path: Path, spec: ReleaseSpec, mode: int = 0o600) -> None:
     draft.replace(path)
 
 
-def _signed(store: Store, spec: ReleaseSpec) -> Path:
+def _signed_spec_path(store: Store, spec: ReleaseSpec) -> Path:
     return store.root / "specs" / "signed" / f"{spec.release}.json"
 
 
-def _place(store: Store, digest: str) -> Path:
+def _spec_path(store: Store, digest: str) -> Path:
     return store.root / "specs" / f"{digest}.json"
 
 
@@ -109,11 +109,21 @@ def _differences(place: str, then: Any, now: Any) -> Iterator[Change]:
     elif then != now and place == "csv_quote":
         default = ", the default from 0.3.0 on; write `csv_quote: none`" if (then, now) == ("", '"') else ""
         yield place, quote_in_words(then), quote_in_words(now) + default
+    elif isinstance(then, list) and isinstance(now, list) and len(json.dumps([*then, *now])) > LONGEST_SHOWN:
+        # Two long lists would look alike where they are cut: a code list with one value more.
+        yield place, _entries(then, now), _entries(now, then)
     elif then != now:
-        yield place, _written(then), _written(now)
+        yield place, _value_text(then), _value_text(now)
 
 
-def _written(value: Any) -> str:
+def _entries(entries: list[Any], others: list[Any]) -> str:
+    """How many entries a list has, and those that the other list lacks."""
+    known = {json.dumps(other) for other in others}
+    alone = [entry for entry in entries if json.dumps(entry) not in known]
+    return f"{len(entries)} entries" + (f", among them {_value_text(alone)}" if alone else "")
+
+
+def _value_text(value: Any) -> str:
     if value is None:
         return UNSET
     return shortened(value if isinstance(value, str) else json.dumps(value), LONGEST_SHOWN)

@@ -20,10 +20,10 @@ from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, Pu
 if TYPE_CHECKING:
     from dphist_pipeline.releasing.store import Store
 
-_OF_SPEC = ("privacy_unit", "max_rows_per_unit", "neighbours", "mechanism", "settings", "derive", "keep")
+_OF_SPEC = ("privacy_unit", "max_rows_per_unit", "take", "neighbours", "mechanism", "settings", "derive", "keep")
 
 
-def vouched_audit(
+def read_vouched_audit(
     store: Store, published: Path, charge: Charge, recorded: str | None, audit: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Reads the audit of a publication, and compares what it says with the ledger, and with the spec that was charged.
@@ -33,11 +33,12 @@ def vouched_audit(
         recorded: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
 
     Raises:
-        PublishedFilesDamaged: a file is missing or altered, or is not what the ledger recorded.
+        PublishedFilesDamaged: a file is missing or altered, is not what the ledger recorded, or its folder is a link.
     """
+    PublishedFolder(published).refuse_links(store.public)
     audit = read_audit(published) if audit is None else audit
     tables = [read_audit(PublishedFolder(published).table(name)) for name in audit.get("tables", {})]
-    spec = _kept_spec(store, charge.digest)
+    spec = _charged_spec(store, charge.digest)
     if "withdrawn" in audit and "withdrawn" not in store.ledger().notes(charge):
         raise PublishedFilesDamaged(published, "is not withdrawn by the ledger, and its audit says that it is")
     if recorded in (None, audit["values_digest"]) and all(
@@ -58,7 +59,7 @@ def _matches_charge(audit: dict[str, Any], charge: Charge) -> bool:
     return all(fact == getattr(charge, name) for name, fact in facts.items())
 
 
-def _kept_spec(store: Store, digest: str) -> Mapping[str, Any] | None:
+def _charged_spec(store: Store, digest: str) -> Mapping[str, Any] | None:
     """The spec that was charged, as the store kept it; None where it has none that this user may read."""
     with suppress(OSError, ValueError, RecursionError):
         spec = json.loads((store.root / "specs" / f"{digest}.json").read_bytes())
@@ -94,6 +95,6 @@ def vouching_reader(store: Store) -> Callable[[Path], dict[str, Any]]:
             raise PublishedFilesDamaged(published, "is not what the ledger recorded: it has no such charge")
         if charge.lost:
             return audit
-        return vouched_audit(store, published, charge, ledger().published_digest(charge), audit)
+        return read_vouched_audit(store, published, charge, ledger().published_digest(charge), audit)
 
     return read

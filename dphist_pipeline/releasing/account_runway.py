@@ -74,7 +74,7 @@ class AccountRunway:
             return cls(spec.account, says, left=rest, releases=once)
         paid, used_up = _paid_periods(spec, statement, now)
         if used_up is None and spec.last_period:
-            return cls(spec.account, f"{rest}: {_all_that_are_left(spec, len(paid))}{others}", left=rest)
+            return cls(spec.account, f"{rest}: {_pays_for_rest(spec, len(paid))}{others}", left=rest)
         if used_up is None:
             most = cls.MOST_IN_A_YEAR[spec.period]
             takes = f"{most} releases a year take at most {as_text(most * spec.epsilon)} of {as_text(statement.total)}"
@@ -89,7 +89,7 @@ class AccountRunway:
             if len(paid) == 1
             else f"of the {spec.period}s {paid[0].key} to {last}, the last due on {until}"
         )
-        says = f"{rest}: {_more_releases(len(paid))}, {which}{again}{others}{_counted_from(spec, statement)}"
+        says = f"{rest}: {_more_releases(len(paid))}, {which}{again}{others}{_first_day(spec, statement)}"
         return cls(spec.account, says, left=rest, releases=len(paid), last=last, until=until)
 
 
@@ -97,7 +97,7 @@ def _more_releases(releases: int) -> str:
     return "1 more release" if releases == 1 else f"{releases:,} more releases"
 
 
-def _all_that_are_left(spec: ReleaseSpec, periods: int) -> str:
+def _pays_for_rest(spec: ReleaseSpec, periods: int) -> str:
     """That an account pays for all periods of a release that ends."""
     if not periods:
         return f"no {spec.period} is left up to {spec.last_period}, the last of the spec"
@@ -105,14 +105,14 @@ def _all_that_are_left(spec: ReleaseSpec, periods: int) -> str:
     return f"enough for {those} left up to {spec.last_period}, the last of the spec"
 
 
-def _counted_from(spec: ReleaseSpec, statement: Statement) -> str:
+def _first_day(spec: ReleaseSpec, statement: Statement) -> str:
     """Where counting begins, if neither a charge nor the spec says it."""
-    if _first_of_spec(spec) is not None or _charged(spec, statement):
+    if _first_of_spec(spec) is not None or _charged_periods(spec, statement):
         return ""
     return f"; counted from the last {spec.period} that is finished today, since the spec has no `first_period`"
 
 
-def _charged(spec: ReleaseSpec, statement: Statement) -> list[Period]:
+def _charged_periods(spec: ReleaseSpec, statement: Statement) -> list[Period]:
     """The charged periods of the release, as far as the spec has them: it may have changed since."""
     periods = []
     for key in {charge.period for charge in statement.charges if charge.release == spec.release}:
@@ -140,7 +140,7 @@ def _paid_periods(spec: ReleaseSpec, statement: Statement, now: datetime) -> tup
     yearly, today = statement.account.renews is not None, now.date()
     rests = {statement.year: statement.left}
     paid: list[Period] = []
-    charged = _charged(spec, statement)
+    charged = _charged_periods(spec, statement)
     period = _period_after(spec, charged[-1]) if charged else _first_of_spec(spec) or spec.latest_period(now)
     while period is not None and len(paid) < MOST_PERIODS:
         year = max(_due_day(spec, period), today).year if yearly else statement.year

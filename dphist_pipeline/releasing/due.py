@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
@@ -20,7 +20,7 @@ from dphist_pipeline.ledger.books import OPEN_STATES
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Charge
 from dphist_pipeline.ledger.ledger import Ledger
-from dphist_pipeline.releasing.store import Store
+from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.mistakes import PeriodError
 from dphist_pipeline.spec.periods import Period, PeriodRule
 
@@ -124,14 +124,34 @@ class Due:
         ]
         ready = {period.key: _ready(rule, period) for period in periods}
         keys = tuple(sorted(key for key in ready if key > before_upgrade))
-        unfinished = sorted(
-            {charge.period for charge, state in charges if state == "unpublished" and not store.is_doubted(charge)}
-        )
+        by_itself = [(charge, state) for charge, state in charges if not store.is_marked_for_approval(charge)]
+        unfinished = _unfinished(store, by_itself, ("unpublished",))
         left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
             with suppress(PeriodError):  # its spec cut time in another way
                 ready[key] = _ready(rule, rule.named(key))
         return cls(keys, tuple(unfinished), left_out, ready)
+
+    @classmethod
+    def of_spec(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime) -> Self:
+        """What `dphist release --all-due` releases: finished periods, by the spec and the clock alone.
+
+        Those from `first_period` on that are neither charged nor waived, and those that are charged and unpublished,
+        also where a person must approve first. Without a `first_period` they begin after the first charged one; before
+        the first charge the latest is due.
+        """
+        charges = charges_of(ledger, spec.release)
+        if spec.period == "none":
+            return cls(() if charges else (spec.latest_period(now).key,), tuple(_unfinished(store, charges)))
+        due = cls.of(spec.release, spec.period_rule, store, ledger, now)
+        unfinished = _unfinished(store, charges)
+        if spec.first_period is None and charges:
+            return cls(due.missing, tuple(unfinished))
+        first = spec.first_period or spec.latest_period(now).key
+        charged, waived = {charge.period for charge, _ in charges}, waived_periods(ledger, spec.release)
+        keys = [period.key for period in _back_to(spec.period_rule, first, now)]
+        missing = tuple(sorted(key for key in keys if key not in charged and key not in waived))
+        return cls(missing, tuple(key for key in unfinished if first <= key))
 
     @classmethod
     def to_run(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime, first: str) -> list[str]:
@@ -173,20 +193,35 @@ def waived_periods(ledger: Ledger, release: str) -> Waived:
     return Waived(frozenset(periods), ended)
 
 
-def unpublished(ledger: Ledger, release: str) -> list[Charge]:
+def unpublished_charges(ledger: Ledger, release: str) -> list[Charge]:
     """What was charged for a release and is neither published nor rejected, by period and revision."""
     waiting = [charge for charge, state in charges_of(ledger, release) if state in OPEN_STATES]
     return sorted(waiting, key=attrgetter("period", "revision"))
 
 
 def _back_to(rule: PeriodRule, first: str, now: datetime) -> Iterator[Period]:
-    """The finished periods after the first one, from the latest backwards."""
+    """The finished periods from the first one on, from the latest backwards."""
     period = rule.latest(now)
     for _ in range(FARTHEST_BACK):
-        if period.key <= first:
+        if period.key < first:
             return
         yield period
         period = rule.before(period)
+
+
+def _unfinished(store: Store, charges: Sequence[tuple[Charge, str]], states: Sequence[str] = OPEN_STATES) -> list[str]:
+    """The periods of a release that are charged and not published anywhere; its charges are in order."""
+    here, last = store.own_folder().id, {charge.period: charge.number for charge, _ in charges}
+    periods = {charge.period for charge, state in charges if state in states}
+    # The ledger says it right before the files appear: a run was killed between them, or the files were set aside.
+    periods |= {
+        charge.period
+        for charge, state in charges
+        if state == "published" and charge.number == last[charge.period]
+        if charge.folder is not None and charge.folder.id == here
+        if not store.published(Key(charge.release, charge.period, charge.revision)).exists()
+    }
+    return sorted(periods)
 
 
 def _ready(rule: PeriodRule, period: Period) -> date:

@@ -136,7 +136,7 @@ def count_cube(
         derive=spec.derive,
         keep=spec.keep,
     )
-    opened = _opened(plan, frame)
+    opened = _narwhals_frame(plan, frame)
     if opened is None:
         raise TypeError(f"frame must be {A_FRAME}, not {type(frame).__name__}")
 
@@ -164,7 +164,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     if frame is None:
         yield plan
         return
-    records = _opened(plan, frame)
+    records = _narwhals_frame(plan, frame)
     if records is None:
         raise SourceRefused(source, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
@@ -173,7 +173,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
         (folder / FILE).unlink(missing_ok=True)
 
 
-def _opened(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
+def _narwhals_frame(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
     categories = {axis.column for axis in plan.domain.axes if isinstance(axis, ByText)}

@@ -10,7 +10,7 @@ from dphist_pipeline.errors import Refused
 from dphist_pipeline.releasing._plans import plan_of, request_of
 from dphist_pipeline.releasing.frames import as_file
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.run import chosen_period, nothing_charged
+from dphist_pipeline.releasing.run import marking_uncharged, resolve_period
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions
 
@@ -40,9 +40,9 @@ def look(
     Raises:
         Refused: the descriptor is no terminal, and nothing was read or noted; or another engine counts the release.
     """
-    with nothing_charged():
+    with marking_uncharged():
         terminal = Terminal(descriptor)
-        chosen, ledger = chosen_period(spec, period, now or datetime.now(UTC)), store.ledger()
+        chosen, ledger = resolve_period(spec, period, now or datetime.now(UTC)), store.ledger()
         store.sweep()
         request = request_of(spec, store.id, chosen.key)
         decisions = ledger.allowed(request)

@@ -23,8 +23,8 @@ from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
     PublishedFolder,
+    read_sealed_audit,
     refuse_links,
-    sealed_audit,
 )
 from dphist_pipeline.releasing._approvals import finish_withdrawals, set_aside
 from dphist_pipeline.releasing._vouching import vouching_reader
@@ -75,12 +75,17 @@ class PublicFolder:
     store: Store
 
     def refresh(
-        self, key: Key, folders: Sequence[Path] = (), progress: Progress = lambda step: None, anew: bool = False
+        self,
+        key: Key,
+        folders: Sequence[Path] = (),
+        progress: Progress = lambda step: None,
+        anew: bool = False,
+        compared: Sequence[Key] | None = None,
     ) -> None:
         """Lists the current files, builds the catalogue, writes the pages, and copies to the bucket.
 
         Nothing is built where all hold `folders` (of releases) already; with none, or `anew`, it always is. A store of
-        form 1 stays as it is.
+        form 1 stays as it is. `compared`: the publications that are new or withdrawn, `key` by default.
 
         Raises:
             NotCopied: the bucket could not be written; the catalogue is built.
@@ -100,18 +105,41 @@ class PublicFolder:
                 Catalogue(public).is_up_to_date(folder) for folder in folders
             )
 
-        self._build_unless(is_fresh, key, progress, anew)
+        self._build_unless(is_fresh, key, progress, anew, [key] if compared is None else compared)
         if self.store.public_address is not None:
             self._copy(progress)
+
+    def refresh_releases(
+        self, releases: Sequence[str], made: Sequence[Path], progress: Progress = lambda step: None
+    ) -> None:
+        """As `refresh`, for all that some releases have published, by calls that were killed before it, too.
+
+        `made`: what this process published, of each release in order: each compares with the one before it already.
+
+        Raises:
+            NotCopied: the bucket could not be written; the catalogue is built.
+        """
+        from dphist_pipeline.answering.catalogue import Catalogue
+
+        store, public = self.store, self.store.public
+        paths = [path for name in releases for path in sorted(public.glob(f"{name}/period=*/revision=*"))]
+        keys = {path: key for path in paths if (key := store.key_of(path)) and PublishedFolder(path).stated_digest}
+        if not keys:
+            return
+        # Pages come last, all at once: where they tell what was made last, they tell all that is in the catalogue.
+        last = max(keys, key=lambda path: path.stat().st_mtime_ns)
+        lacking = [*Catalogue(public).lacking(keys)] or [last]
+        new = [keys[path] for path in lacking if _following(path) not in made]
+        self.refresh(Key("released", "all", 1), lacking, progress, compared=new)
 
     def copying_to(self, address: str) -> PublicFolder:
         """The folder with another bucket (`s3://bucket/prefix`), which its store remembers; nothing is sent yet.
 
         What was sent to an earlier bucket stays there.
         """
-        from dphist_pipeline.publishing.bucket_sync import checked_address
+        from dphist_pipeline.publishing.bucket_sync import check_address
 
-        return PublicFolder(self.store.with_address(checked_address(address)))
+        return PublicFolder(self.store.with_address(check_address(address)))
 
     def copy(self, progress: Progress = lambda step: None, everything: bool = False) -> Sent:
         """Brings the copy in the store's bucket to the state of the folder, whose catalogue is built if need be.
@@ -128,7 +156,7 @@ class PublicFolder:
         from dphist_pipeline.answering.catalogue import Catalogue
 
         store, public, key = self.store, self.store.public, Key("copied", "all", 1)
-        store.refuse_form_1()
+        store.refuse_old_layout()
         if store.public_address is None:
             raise no_address(store.root)
         finish_withdrawals(store, store.ledger())
@@ -140,10 +168,11 @@ class PublicFolder:
         )
         return self._copy(progress, everything)
 
-    def upgrade(self, progress: Progress = lambda step: None) -> list[str]:
-        """Brings a store of form 1 to form 2, then the catalogue and the pages; gives the paths that form 2 has not.
+    def upgrade(self, progress: Progress = lambda step: None) -> tuple[list[str], list[str]]:
+        """Brings a store of form 1 to form 2, then the catalogue and the pages.
 
-        They are deleted here, and emptied in every bucket by the next copy to it. Cut short, the same call finishes it.
+        Gives the paths that form 2 has not, and those of them that this call deleted. The next copy to a bucket empties
+        them there, too. Cut short, the same call finishes it.
 
         Raises:
             NotCopied: the bucket could not be written; all else is done.
@@ -152,19 +181,21 @@ class PublicFolder:
 
         public = self.store.public
         with self.store.building():
-            gone = keep_gone(public, self.store.bucket_memory)
+            gone, deleted = keep_gone(public, self.store.bucket_memory), []
             for path in gone:
                 refuse_links(public, (public / path).parent)
-                (public / path).unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    (public / path).unlink()
+                    deleted.append(path)
                 with suppress(OSError):  # a folder that holds more stays
                     for folder in [
                         folder for folder in (public / path).parents if folder.parent.is_relative_to(public)
                     ]:
                         folder.rmdir()
-            upgraded = PublicFolder(self.store.upgraded())
+            upgraded = PublicFolder(self.store.upgrade())
         finish_withdrawals(upgraded.store, upgraded.store.ledger())
         upgraded.refresh(Key("upgraded", "all", 1), progress=progress, anew=True)
-        return gone
+        return gone, deleted
 
     def render(self, release: str | None = None, progress: Progress = lambda step: None) -> Rendered:
         """Renders the pages of all publications anew, or of one release, then the catalogue and every `index.html`.
@@ -179,7 +210,7 @@ class PublicFolder:
         from dphist_pipeline.publishing.published_pages import PublishedPages
 
         store = self.store
-        store.refuse_form_1()
+        store.refuse_old_layout()
         finish_withdrawals(store, store.ledger())
         done, read = Rendered(), vouching_reader(store)
         for place, folder in PublishedFolder.all_in(store.public):
@@ -205,13 +236,20 @@ class PublicFolder:
         self.refresh(Key("rendered", "all", 1), progress=progress, anew=True)
         return done
 
-    def _build_unless(self, is_fresh: Callable[[], bool], key: Key, progress: Progress, anew: bool = False) -> None:
+    def _build_unless(
+        self,
+        is_fresh: Callable[[], bool],
+        key: Key,
+        progress: Progress,
+        anew: bool = False,
+        compared: Sequence[Key] = (),
+    ) -> None:
         if is_fresh():
             return
         progress("updating the catalogue")
         with self.store.run(key) as scratch, self.store.building():
             if not is_fresh():  # somebody else may just have built it
-                while (damaged := self._damaged_in_building(scratch, anew)) is not None:
+                while (damaged := self._build_derived(scratch, anew)) is not None:
                     place = place_of(f"{damaged.folder.relative_to(self.store.public).as_posix()}/")
                     folder = self.store.public / (place or "")
                     if place is None or folder == self.store.published(key) or not folder.exists():
@@ -219,25 +257,25 @@ class PublicFolder:
                     # It stops its own release alone; `doctor` and `ledger verify` name it until it is made anew.
                     progress(f"set aside, for its files are damaged: {place}")
                     set_aside(self.store, folder)
-                self._compare_anew(key, scratch)
+                for one in compared:
+                    self._compare_anew(one, scratch)
 
     def _compare_anew(self, key: Key, scratch: Path) -> None:
         """Renders the next period's pages, if any: they compare with a publication that is new, or withdrawn now."""
         from jinja2 import UndefinedError
 
         from dphist_pipeline.publishing.published_pages import PublishedPages
-        from dphist_pipeline.publishing.surroundings import following
 
         published, read = self.store.published(key), vouching_reader(self.store)
         # A damaged publication stops its own release alone; `store pages` names what it could not render.
         with suppress(PublishedFilesDamaged, KeyError, UndefinedError):
-            if not published.is_dir() or (folder := following(published.parents[1], sealed_audit(published))) is None:
+            if not published.is_dir() or (folder := _following(published)) is None:
                 return
             PublishedFolder(folder).refuse_links(self.store.public)
             for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
                 replace_public(folder / path, page, scratch)
 
-    def _damaged_in_building(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
+    def _build_derived(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:
         """Builds what is made from all publications; the damage of one that stopped it."""
         from dphist_pipeline.answering import building
 
@@ -264,3 +302,12 @@ class PublicFolder:
             passes = False
             problem = f"{bucket.address} cannot be written: {type(error).__name__} on this machine."
         raise NotCopied(problem, passes)
+
+
+def _following(published: Path) -> Path | None:
+    """The publication of the next period; None where there is none, or where this one is damaged."""
+    from dphist_pipeline.publishing.surroundings import following
+
+    with suppress(PublishedFilesDamaged):
+        return following(published.parents[1], read_sealed_audit(published))
+    return None

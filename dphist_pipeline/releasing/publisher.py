@@ -73,7 +73,7 @@ class Revision(Protocol):
 Made = TypeVar("Made", bound=Revision)
 
 
-def revisions_meant(publications: Sequence[Made], reason: str, digest: str) -> list[Made]:
+def matching_revisions(publications: Sequence[Made], reason: str, digest: str) -> list[Made]:
     """The revisions that a call may give back: all, or those that were made for the same reason by the same spec.
 
     The digest of the spec is compared only together with a reason.
@@ -83,7 +83,7 @@ def revisions_meant(publications: Sequence[Made], reason: str, digest: str) -> l
     ]
 
 
-def published(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release | None:
+def published_release(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release | None:
     """A release as it was published, None where it is not there.
 
     `expected`: facts that its audit must state, else `differs` is raised.
@@ -91,7 +91,7 @@ def published(store: Store, key: Key, expected: Mapping[str, object], differs: D
     Raises:
         Withdrawn: it was taken back.
     """
-    return _confirmed(store, key, expected, differs) if store.published(key).exists() else None
+    return _read_confirmed(store, key, expected, differs) if store.published(key).exists() else None
 
 
 def publish(
@@ -112,7 +112,7 @@ def publish(
         Withdrawn: somebody else published it meanwhile, and it was taken back.
         Halted: the store was not upgraded.
     """
-    store.refuse_form_1()
+    store.refuse_old_layout()
     # The day alone: a time would tell how long the run took, which may depend on records.
     facts = {**facts, "published_on": datetime.now(UTC).date().isoformat()}
     with store.run(key) as scratch:
@@ -124,10 +124,10 @@ def publish(
         if move_into_place(staging, store.published(key)):
             return Release(store.published(key), audit, replayed=False)
     expected = {"values_digest": values_digest(estimate), "spec_digest": facts["spec_digest"]}
-    return _confirmed(store, key, expected, differs)
+    return _read_confirmed(store, key, expected, differs)
 
 
-def _confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release:
+def _read_confirmed(store: Store, key: Key, expected: Mapping[str, object], differs: DphistError) -> Release:
     audit = read_audit(store.published(key))
     if "withdrawn" in audit:
         raise Withdrawn(key, audit["withdrawn"]["at"], audit["withdrawn"]["reason"], audit.get("model") == "local")
@@ -152,5 +152,6 @@ def refuse_taken_name(
     for audit in store.public.glob(f"{release}/period=*/revision=*/audit.json"):
         with suppress(OSError, ValueError, TypeError, AttributeError):  # a damaged audit names no owner
             is_taken |= json.loads(read_regular(audit)).get("collection") != collection
+            break  # whoever published first was compared with by all others
     if is_taken:
         raise name_taken(release)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing._approvals import AwaitsApproval as AwaitsApproval
 from dphist_pipeline.releasing._approvals import damaged_folders as damaged_folders
 from dphist_pipeline.releasing._approvals import nothing_to_decide
 from dphist_pipeline.releasing._approvals import reject as reject
+from dphist_pipeline.releasing.due import Due
 from dphist_pipeline.releasing.frames import Frame
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.run import Run, chosen_period, nothing_charged
+from dphist_pipeline.releasing.run import Run, marking_uncharged, resolve_period
 from dphist_pipeline.releasing.store import Key, Store
 
 
@@ -44,17 +49,94 @@ def release(
     Raises:
         DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
     """
-    with nothing_charged():
+    run, publication = _published(spec, store, period, frame, reason, upstream_checked, now, progress)
+    with run.marking_charges():
+        run.refresh_catalogue()
+    return publication
+
+
+def _published(
+    spec: ReleaseSpec,
+    store: Store | Path | str,
+    period: str | None,
+    frame: Frame | None,
+    reason: str,
+    upstream_checked: str,
+    now: datetime | None,
+    progress: Progress,
+) -> tuple[Run, Release]:
+    """A period that is published, and not in the catalogue yet."""
+    with marking_uncharged():
         if not isinstance(spec, ReleaseSpec):
             raise TypeError(f"release takes a spec, as load_spec(path) gives it, not a {type(spec).__name__}")
         store = store if isinstance(store, Store) else Store.open(Path(store))
         now = now or datetime.now(UTC)
         run = Run.begin(spec, store, period, now, reason, progress, upstream_checked=upstream_checked)
     run.draw(run.refuse_unchecked, frame)
-    publication = run.publish()
-    with run.marking_charges():
-        run.refresh_catalogue()
-    return publication
+    return run, run.publish()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one period of a spec in a call for several.
+
+    Attributes:
+        period: its key; empty where it was not known which period is meant.
+        publication: None where the error says why there is none; `AwaitsApproval` is one.
+        remaining: later due periods that were not tried, since the error stops them, too.
+    """
+
+    release: str
+    period: str
+    publication: Release | None = None
+    error: Exception | None = None
+    remaining: tuple[str, ...] = ()
+
+
+def release_several(
+    specs: Sequence[ReleaseSpec],
+    store: Store,
+    *,
+    all_due: bool = False,
+    upstream_checked: str = "",
+    now: datetime | None = None,
+    progress: Progress = lambda step: None,
+) -> Iterator[Outcome]:
+    """Publishes a period of each spec, or all that are due, each by itself as `release` does; then one catalogue.
+
+    What goes wrong with one period stops no other spec, and no other period of its own, unless the ledger refuses what
+    was not charged (its budget is used up, or its source not allowed), nobody needs to mend anything, or nobody knows
+    what went wrong. A call that is killed anywhere is finished by the same call, the catalogue included.
+
+    Args:
+        all_due: every period of `Due.of_spec`, oldest first; otherwise the latest finished one.
+
+    Raises:
+        CatalogueNotBuilt: all is published.
+        NotCopied: all is published, and the catalogue is built.
+    """
+    now, made = now or datetime.now(UTC), list[Path]()
+    for spec in specs:
+        try:
+            ledger = store.ledger()
+            due = Due.of_spec(spec, store, ledger, now) if all_due else Due((spec.latest_period(now).key,))
+        except DphistError as error:
+            yield Outcome(spec.release, "", error=error)
+            continue
+        for number, key in enumerate(due.keys, 1):
+            try:
+                _, publication = _published(spec, store, key, None, "", upstream_checked, now, progress)
+            except Exception as error:
+                refused = isinstance(error, LedgerError) and key not in due.unfinished
+                stops = refused or not isinstance(error, DphistError) or error.try_again
+                remaining = tuple(due.keys[number:]) if stops else ()
+                yield Outcome(spec.release, key, error=error, remaining=remaining)
+                if stops:
+                    break
+            else:
+                made += [] if publication.replayed else [publication.path]
+                yield Outcome(spec.release, key, publication)
+    PublicFolder(store).refresh_releases([spec.release for spec in specs], made, progress)
 
 
 def publish_approved(
@@ -76,7 +158,7 @@ def publish_approved(
     """
     store, now = store if isinstance(store, Store) else Store.open(Path(store)), now or datetime.now(UTC)
     unnamed = period is None and spec.period != "none"
-    key = None if unnamed else chosen_period(spec, period, now).key
+    key = None if unnamed else resolve_period(spec, period, now).key
     key, revision = approvals.period_and_revision(spec, store, store.ledger(), key, revision)
     run = Run.begin(spec, store, key, now, progress=progress, revision=revision)
     if not run.rule.may_wait(run.charge):

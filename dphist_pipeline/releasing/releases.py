@@ -103,18 +103,18 @@ class Release:
 
     def answer(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box of cells, with its error bar: `answer(age=(60, 80), ward="surgery")`."""
-        return self._asked((), axes).answer(axes)
+        return self._best_publication((), axes).answer(axes)
 
     def range(self, axis: str, low: End, high: End, box: Box = _ALL) -> RangeAnswer:
         """The estimated count in [low, high) of a binned axis, whether or not its ends are edges of bins.
 
         The ends are in axis units, or days; None for an open end. `box` is about the other axes.
         """
-        return self._asked((), box, {axis: None}).range(axis, (low, high), box)
+        return self._best_publication((), box, {axis: None}).range(axis, (low, high), box)
 
     def marginal(self, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
         """The estimated counts by some axes or levels of them, each with its error bar: `marginal(["ward", "age"])`."""
-        return _frame(self._asked(by, box).marginal(by, box))
+        return _frame(self._best_publication(by, box).marginal(by, box))
 
     def pivot(self, rows: Sequence[str], column: str, box: Box = _ALL) -> pl.DataFrame:
         """Counts by axes or levels; the categories of one more are columns, and a total. All have intervals.
@@ -123,11 +123,11 @@ class Release:
         """
         from dphist_pipeline.answering.pivots import Pivot
 
-        return _frame(Pivot.of(self._asked([*rows, column], box), rows, column, box).rows())
+        return _frame(Pivot.of(self._best_publication([*rows, column], box), rows, column, box).rows())
 
     def share(self, part: Box, whole: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What share of a box lies in a part of it: `share({"ward": "surgery"}, {"age": (60, None)})`."""
-        return self._asked((), part, whole, with_chance=with_chance).share(part, whole)
+        return self._best_publication((), part, whole, with_chance=with_chance).share(part, whole)
 
     @overload
     def quantile(self, axis: str, q: float = ..., box: Box = ...) -> Quantile: ...
@@ -141,7 +141,7 @@ class Release:
         Each q is a share of the rows, between 0 and 1.
         """
         shares = q if isinstance(q, Sequence) else [q]
-        quantiles = self._asked((), box, {axis: None}).quantiles(axis, shares, box)
+        quantiles = self._best_publication((), box, {axis: None}).quantiles(axis, shares, box)
         return quantiles if isinstance(q, Sequence) else quantiles[0]
 
     def mean(
@@ -153,13 +153,13 @@ class Release:
             low: no value of an open bin lies below it; in axis units, or a day.
             high: no value of an open bin lies above it; as `low`.
         """
-        return self._asked((), box, {axis: None}, with_chance=with_chance).mean(axis, low, high, box)
+        return self._best_publication((), box, {axis: None}, with_chance=with_chance).mean(axis, low, high, box)
 
     def sum(
         self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
     ) -> Answer:
         """The sum of a binned axis over the rows of a box, in axis units; `low` and `high` as for `mean`."""
-        return self._asked((), box, {axis: None}, with_chance=with_chance).sum(axis, low, high, box)
+        return self._best_publication((), box, {axis: None}, with_chance=with_chance).sum(axis, low, high, box)
 
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False
@@ -172,7 +172,7 @@ class Release:
         """
         import pyarrow as pa
 
-        return _frame(self._asked(by, box, with_chance=with_chance).rate(by, pa.table(population), per, box))
+        return _frame(self._best_publication(by, box, with_chance=with_chance).rate(by, pa.table(population), per, box))
 
     def standardised(
         self,
@@ -193,20 +193,20 @@ class Release:
         """
         import pyarrow as pa
 
-        publication = self._asked([*by, over], box, with_chance=with_chance)
+        publication = self._best_publication([*by, over], box, with_chance=with_chance)
         return _frame(publication.standardised(by, over, pa.table(population), per, box))
 
     def ranks(self, axis: str, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
         """The ranks of the categories of an axis by their counts, the largest first; all intervals hold together."""
-        return _frame(self._asked([axis], box, with_chance=with_chance).ranks(axis, box))
+        return _frame(self._best_publication([axis], box, with_chance=with_chance).ranks(axis, box))
 
     def difference(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box less that in another."""
-        return self._asked((), first, second, with_chance=with_chance).difference(first, second)
+        return self._best_publication((), first, second, with_chance=with_chance).difference(first, second)
 
     def ratio(self, first: Box, second: Box, *, with_chance: bool = False) -> Answer:
         """The count in one box divided by that in another; the upper end of its interval may be infinite."""
-        return self._asked((), first, second, with_chance=with_chance).ratio(first, second)
+        return self._best_publication((), first, second, with_chance=with_chance).ratio(first, second)
 
     def changes(self, box: Box = _ALL, *, with_chance: bool = False) -> pl.DataFrame:
         """The change of a count from each published period of the release to the next one.
@@ -215,25 +215,27 @@ class Release:
             with_chance: whether intervals cover chance, too, as if counts varied as Poisson's do around their means;
                 that is too little where persons have several rows.
         """
-        return _frame(self._asked(with_chance=with_chance).changes(box))
+        return _frame(self._best_publication(with_chance=with_chance).changes(box))
 
     def over(self, first: str | None = None, last: str | None = None, box: Box = _ALL) -> Answer:
         """The count in a box over the published periods of the release from the first to the last, together."""
-        return self._asked().over(first, last, box)
+        return self._best_publication().over(first, last, box)
 
     def change_since(self, earlier: Release, box: Box = _ALL, *, with_chance: bool = False) -> Answer:
         """What the count in a box changed by since another publication, with its error bar."""
         if not isinstance(earlier, Release):
             raise not_a_release(earlier, self.audit["release"])
-        return self._asked((), box, with_chance=with_chance).change_since(earlier._asked((), box), box)
+        return self._best_publication((), box, with_chance=with_chance).change_since(
+            earlier._best_publication((), box), box
+        )
 
     def band(self, level: float = 0.95, box: Box = _ALL) -> pl.DataFrame:
         """Every cell with a band; with probability `level`, in (0, 1), it holds all their true counts at once."""
-        return _frame(self._asked().band(level, box))
+        return _frame(self._best_publication().band(level, box))
 
     def whole(self) -> pl.DataFrame:
         """The release as whole numbers from 0 whose sums stay near the unbiased ones; without intervals."""
-        return _frame(self._asked().whole())
+        return _frame(self._best_publication().whole())
 
     def synthesize(
         self,
@@ -322,7 +324,7 @@ class Release:
 
         return WholeRelease.read(self.path)
 
-    def _asked(self, by: Sequence[str] = (), *boxes: Box, with_chance: bool = False) -> Publication:
+    def _best_publication(self, by: Sequence[str] = (), *boxes: Box, with_chance: bool = False) -> Publication:
         """What answers: of a table of a family, whichever table knows these axes best; itself if no box is given."""
         from dphist_pipeline.answering.asking import Publication
         from dphist_pipeline.answering.best_table import best_publication

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphist_pipeline.base.domain import Axis, BinnedAxis, CategoricalAxis
-from dphist_pipeline.confidential.journal import Answers
+from dphist_pipeline.confidential.journal import AnswerStore
 from dphist_pipeline.confidential.measurements import PrivateRows
 from dphist_pipeline.confidential.row_queries import (
     FailuresByAxis,
@@ -38,7 +38,7 @@ class _Asked:
 
 
 def buy_quality(
-    spec: ReleaseSpec, epsilon: Fraction, load: Callable[[], ObservedRows], answers: Answers
+    spec: ReleaseSpec, epsilon: Fraction, load: Callable[[], ObservedRows], answers: AnswerStore
 ) -> tuple[RowTable, ...]:
     """The tables that a spec asks for, each for an equal share of what quality may cost; none where it asks for none.
 
@@ -92,11 +92,11 @@ def _queries(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
     yield _Asked("quality_cut", RowsCut(), [("cut", None, None, None)])
     for number, axis in enumerate(axes):
         if axis.name in spec.quality.by:
-            names = [("cut", axis.name, position, _called(axis, position)) for position in range(axis.size)]
+            names = [("cut", axis.name, position, _position_name(axis, position)) for position in range(axis.size)]
             yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*names])
 
 
-def _called(axis: Axis, position: int) -> str | None:
+def _position_name(axis: Axis, position: int) -> str | None:
     """What a position along an axis is called; None for `other`."""
     if position == axis.other_cell:
         return None

@@ -180,7 +180,7 @@ class Run:
         What it gives is equal in every process that joins the same release, and no later step derives it again: what
         the ledger is asked for, the run of the mechanism, and when the numbers are published.
         """
-        period = chosen_period(spec, named, now)
+        period = resolve_period(spec, named, now)
         store.sweep()
         ledger = store.ledger()
         finish_withdrawals(store, ledger)
@@ -190,7 +190,7 @@ class Run:
             raise nothing_to_revise(spec.release, period.key)
         meant = [
             charge
-            for charge in publisher.revisions_meant(charges, reason, spec.digest)
+            for charge in publisher.matching_revisions(charges, reason, spec.digest)
             if revision in (None, charge.revision)
         ]
         # A rejected charge pays for this call only where no other was made.
@@ -216,11 +216,11 @@ class Run:
         if charge is None:
             witness = store.witness(ledger)
             witness.check(store.id, ledger.standing)
-            store.refuse_cut(ledger, witness)
+            store.refuse_truncated_ledger(ledger, witness)
         key = Key(spec.release, period.key, request.revision)
         if not store.published(key).exists():
-            store.refuse_form_1()
-        rule = PublicationRule(spec.publish, charge is not None and store.is_doubted(charge))
+            store.refuse_old_layout()
+        rule = PublicationRule(spec.publish, charge is not None and store.is_marked_for_approval(charge))
         run = cls(spec, store, ledger, period, key, request, run_of(spec), rule, progress, charge)
         if charge is not None:
             run.refuse_overtaken(Race.REJECTED_BEFORE)
@@ -270,8 +270,8 @@ class Run:
         if self.publication is None:
             recorded = record_if_published(self.store, self.ledger, self.charge)
             if self.path.exists():
-                self.store.vouched_audit(self.charge, recorded)
-            self.publication = publisher.published(self.store, self.key, {}, values_differ(self.key))
+                self.store.read_vouched_audit(self.charge, recorded)
+            self.publication = publisher.published_release(self.store, self.key, {}, values_differ(self.key))
             if self.publication is not None:
                 self.store.forget_kept_runs(self.key)  # of a run that counted while another one published
         return self.publication
@@ -438,7 +438,7 @@ class Run:
     def _vouch(self, witness: Witness) -> None:
         """Has the witness know every charge before the first draw; it refuses a ledger that lacks one, and copies."""
         ledger, store = self.ledger, self.store
-        store.refuse_cut(ledger, witness)
+        store.refuse_truncated_ledger(ledger, witness)
         witness.vouch(store.id, ledger.standing)
         witness.note_head(store.id, *ledger.head())
         before = witness.note_place(store.id, place_of(store.root), store.own_folder().id)
@@ -491,7 +491,7 @@ class Run:
             approved = approval(self.rule, self.ledger, charge, self.key, remark, judgement.doubt)
         except AwaitsApproval:
             if self.rule.judges:
-                self.store.keep_doubted(charge)
+                self.store.mark_for_approval(charge)
             raise
         return facts | approved | judgement.facts
 
@@ -558,7 +558,7 @@ class Run:
 
 
 @contextmanager
-def nothing_charged() -> Iterator[None]:
+def marking_uncharged() -> Iterator[None]:
     """Marks errors of what comes before a charge."""
     try:
         yield
@@ -567,7 +567,7 @@ def nothing_charged() -> Iterator[None]:
         raise
 
 
-def chosen_period(spec: ReleaseSpec, key: str | None, now: datetime) -> Period:
+def resolve_period(spec: ReleaseSpec, key: str | None, now: datetime) -> Period:
     """The period of that key, which must be over; the latest finished one when none is named."""
     if key is None:
         return spec.latest_period(now)

@@ -41,7 +41,7 @@ def load_spec(path: Path | str, store: Store | Path | None = None) -> ReleaseSpe
 
 
 @dataclass(frozen=True)
-class Compared:
+class ColumnComparison:
     """What became of a comparison of columns: the declared types by column, or why nothing could be compared.
 
     `unreadable`: it is the source's fault: a file is missing, empty or damaged, and a release would be refused.
@@ -67,7 +67,7 @@ class SpecCheck:
             refuse_taken_view(store, self.spec.release, tables)
             refuse_other_length(store, self.spec)
 
-    def columns(self, now: datetime, key: str | None = None) -> Compared:
+    def columns(self, now: datetime, key: str | None = None) -> ColumnComparison:
         """Compares the columns that the spec names with those of its source, which is opened if the ledger allows it.
 
         That of the period `key` is opened, or of the latest finished one.
@@ -86,15 +86,15 @@ class SpecCheck:
             ledger = store.ledger()
             if spec.account not in [account.name for account in ledger.accounts()]:
                 command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
-                return Compared(f"account {spec.account} is not open yet: {command}")
+                return ColumnComparison(f"account {spec.account} is not open yet: {command}")
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
             plan = plan_of(spec, period, decisions, charges=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
-                return Compared(types=engines.check(plan, decisions, Path(scratch)))
+                return ColumnComparison(types=engines.check(plan, decisions, Path(scratch)))
         except (FilesMissing, SourceRefused) as error:
-            return Compared(str(error), getattr(error, "problem", "") != UNIT_UNNAMED)
+            return ColumnComparison(str(error), getattr(error, "problem", "") != UNIT_UNNAMED)
         except (StoreMissing, LedgerError, PeriodError, FrameMissing) as error:
-            return Compared(str(error))
+            return ColumnComparison(str(error))
 
     def changed_since_signed(self) -> str:
         """A warning where the spec changed since an operator signed for it, before its first charge; else empty."""

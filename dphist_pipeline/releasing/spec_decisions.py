@@ -19,7 +19,7 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing._spec_changes import keep_signed
+from dphist_pipeline.releasing._spec_changes import keep_signed_spec
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import (
@@ -109,7 +109,7 @@ class SpecDecisions:
         if (account.privacy_unit, account.neighbours) != (str(spec.privacy_unit), spec.neighbours):
             protects = f"protects {account.privacy_unit} ({account.neighbours})"
             raise decision_refused(
-                f"account {spec.account}", f"{protects}, and the spec says {_protected(spec)}; change the spec"
+                f"account {spec.account}", f"{protects}, and the spec says {_protection(spec)}; change the spec"
             )
         reading: Reading | None = _reading(spec, store, ledger, also_of)
         if any(
@@ -153,7 +153,7 @@ class SpecDecisions:
         if self.account is not None:
             total = as_text(self.account.total) + (" each calendar year" if self.account.renews else " in all")
             words |= {
-                "protects": _protected(self.spec),
+                "protects": _protection(self.spec),
                 "total": f"epsilon {total}; this spec asks for {as_text(self.spec.epsilon)} a "
                 f"{'release' if self.spec.period == 'none' else self.spec.period}",
             }
@@ -196,7 +196,7 @@ class SpecDecisions:
         Raises:
             OSError: this user may not write to the store, or its folder for it is missing.
         """
-        keep_signed(store, self.spec)
+        keep_signed_spec(store, self.spec)
 
     def sign(self, ledger: Ledger, operator: Operator) -> list[Decision | None]:
         """Enters the decisions, each as its own command would; None stands for one that waits for a signature."""
@@ -211,7 +211,7 @@ class SpecDecisions:
         return decisions
 
 
-def _protected(spec: ReleaseSpec) -> str:
+def _protection(spec: ReleaseSpec) -> str:
     return f"{spec.privacy_unit} ({spec.neighbours})"
 
 

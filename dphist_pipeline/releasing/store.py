@@ -250,14 +250,14 @@ class Store:
             raise store_unusable(root, "has a store.json that this version cannot read; put back the original")
         return store
 
-    def refuse_form_1(self) -> None:
+    def refuse_old_layout(self) -> None:
         """Refuses to write below the public folder of a store that was not upgraded; raises Halted."""
         if self.form != FORM:
             raise not_upgraded(self.root)
 
-    def upgraded(self) -> Store:
+    def upgrade(self) -> Store:
         """The store in the form of this version, which earlier versions refuse from now on."""
-        return replace(self, form=FORM)._described_anew()
+        return replace(self, form=FORM)._rewrite_description()
 
     @property
     def ledger_url(self) -> str | URL:
@@ -294,7 +294,7 @@ class Store:
         witness.refuse_inside(self.root)
         return witness
 
-    def refuse_cut(self, ledger: Ledger, witness: Witness) -> None:
+    def refuse_truncated_ledger(self, ledger: Ledger, witness: Witness) -> None:
         """Refuses a ledger that lacks the latest entry which the witness has seen: its end was cut off."""
         number = self.missing_head(ledger, witness)
         if number is not None:
@@ -326,7 +326,7 @@ class Store:
         forget_digests()
         ledger = self.ledger()
         witness = self.witness(ledger)
-        self.refuse_cut(ledger, witness)
+        self.refuse_truncated_ledger(ledger, witness)
         # A user who only decides sees no confidential folder. If the witness does not know it either, every host's
         # files are told.
         sees = may(self.confidential, os.R_OK | os.X_OK)
@@ -345,13 +345,14 @@ class Store:
                     is_here = not own or charge.folder is None or charge.folder.id in own
                     missing += [str(key.public_place)] if is_here else []
                 elif recorded is not None:
-                    self.vouched_audit(charge, recorded)
+                    self.read_vouched_audit(charge, recorded)
                     is_marked = PublishedFolder(self.published(key)).is_marked_withdrawn()
                     if "withdrawn" in ledger.notes(charge) and not is_marked:
                         raise PublishedFilesDamaged(self.published(key), "is withdrawn, and its audit does not say so")
                     whole += 1
         for folder in self.public.glob("*/period=*/revision=*"):
             if folder.name.removeprefix("revision=").isdecimal():
+                PublishedFolder(folder).refuse_links(self.public)
                 whole += read_audit(folder).get("model") == "local"
         return entries, whole, missing
 
@@ -376,7 +377,7 @@ class Store:
             return False
         raise verified_alone(entries, publications, problem)
 
-    def unrecorded(self, ledger: Ledger) -> list[Charge]:
+    def unrecorded_publications(self, ledger: Ledger) -> list[Charge]:
         """Charges whose files are published though the ledger does not say so: its end was cut off."""
         from dphist_pipeline.publishing.statements import Statement
 
@@ -387,35 +388,35 @@ class Store:
         ]
         return [charge for charge in published_charges if ledger.published_digest(charge) is None]
 
-    def vouched_audit(self, charge: Charge, recorded: str | None) -> dict[str, Any]:
+    def read_vouched_audit(self, charge: Charge, recorded: str | None) -> dict[str, Any]:
         """Reads the audit of what a charge paid for, and compares what it says with the ledger.
 
         `recorded`: the digest of its values in the ledger; None where the ledger does not say yet that it is published.
         """
-        from dphist_pipeline.releasing._vouching import vouched_audit
+        from dphist_pipeline.releasing._vouching import read_vouched_audit
 
-        return vouched_audit(self, self.published(Key.of(charge)), charge, recorded)
+        return read_vouched_audit(self, self.published(Key.of(charge)), charge, recorded)
 
     def cadence(self, release: str) -> Path:
         """The file that says how a release cuts time; see `due`."""
         return self.root / "specs" / "periods" / f"{release}.json"
 
-    def keep_doubted(self, charge: Charge) -> None:
+    def mark_for_approval(self, charge: Charge) -> None:
         """Keeps that what a charge paid for waits for a person: its numbers are in doubt (`publish: if_plausible`).
 
         The charge cannot say so: it is made before anything is drawn. So a file beside the store's specs says it, named
         by the hash of the charge and empty. That a period waits rests on noisy numbers that were paid for.
         """
-        place = self._doubted(charge)
+        place = self._approval_mark(charge)
         if not place.exists():
             make_folder(place.parent)
             write_durably(place, b"")
 
-    def is_doubted(self, charge: Charge) -> bool:
+    def is_marked_for_approval(self, charge: Charge) -> bool:
         """Whether a charge that is not published waits for a person, not for another run."""
-        return self._doubted(charge).exists()
+        return self._approval_mark(charge).exists()
 
-    def _doubted(self, charge: Charge) -> Path:
+    def _approval_mark(self, charge: Charge) -> Path:
         return self.root / "specs" / "waiting" / charge.hash
 
     @property
@@ -453,7 +454,7 @@ class Store:
     def run(self, key: Key) -> Iterator[Path]:
         """A private folder for one attempt, gone at the end."""
         folder = self.confidential / "runs" / key.place / uuid.uuid4().hex
-        handle = _made_and_locked(_beside(folder, LOCK))
+        handle = _make_and_hold_lock(_beside(folder, LOCK))
         try:
             make_folder(folder)
             yield folder
@@ -477,7 +478,7 @@ class Store:
         # os.walk, unlike Path.glob, takes no offence at folders that vanish meanwhile.
         for place, _, names in os.walk(self.confidential / "runs"):
             for lock in [Path(place, name) for name in names if name.endswith(LOCK)]:
-                handle = _locked(lock)
+                handle = _hold_lock(lock)
                 if handle is not None:
                     _forget(lock.with_suffix(""))
                     os.close(handle)
@@ -486,15 +487,16 @@ class Store:
                     if time.time() - marker.stat().st_mtime > KEPT_SECONDS:
                         _forget(marker.with_suffix(""))
 
-    def left_runs(self) -> list[str]:
-        """Releases and periods of runs that nobody works on any more, as in 'wards/2026-03-02'; in order, each once.
+    def abandoned_runs(self) -> list[str]:
+        """Releases and periods of killed runs that left files, as in 'wards/2026-03-02'; in order, each once.
 
-        Nothing in their folders is opened.
+        Nothing in their folders is opened. A lock without a file in its folder holds nothing exact.
         """
         folder, places = self.confidential / "runs", set()
         for place, _, names in os.walk(folder):
-            for name in names:
-                if name.endswith(KEPT) or (name.endswith(LOCK) and not _is_held(Path(place, name))):
+            for beside in [Path(place, name) for name in names]:
+                is_over = beside.suffix == KEPT or (beside.suffix == LOCK and not _is_held(beside))
+                if is_over and any(files for *_, files in os.walk(beside.with_suffix(""))):
                     places.add("/".join(Path(place).relative_to(folder).parts[:2]))
         return sorted(places)
 
@@ -576,9 +578,9 @@ class Store:
         Raises:
             Halted: this user may not write that down.
         """
-        return replace(self, public_address=public_address)._described_anew()
+        return replace(self, public_address=public_address)._rewrite_description()
 
-    def _described_anew(self) -> Store:
+    def _rewrite_description(self) -> Store:
         described = self.root / DESCRIBED
         try:
             with locked_folder(self.root):
@@ -663,7 +665,7 @@ def _beside(folder: Path, ending: str) -> Path:
     return folder.with_name(folder.name + ending)
 
 
-def _made_and_locked(lock: Path) -> int:
+def _make_and_hold_lock(lock: Path) -> int:
     """Makes a lock and holds it, though a sweep may delete it, or its empty folders, between the two.
 
     Gives an open file descriptor; the lock is held until it is closed.
@@ -672,12 +674,12 @@ def _made_and_locked(lock: Path) -> int:
         with suppress(FileNotFoundError):
             make_folder(lock.parent)
             os.close(os.open(lock, os.O_WRONLY | os.O_CREAT, 0o600))
-            handle = _locked(lock)
+            handle = _hold_lock(lock)
             if handle is not None:
                 return handle
 
 
-def _locked(lock: Path) -> int | None:
+def _hold_lock(lock: Path) -> int | None:
     """Holds a lock if nobody else does and it is still the file of that name, which may vanish meanwhile.
 
     Gives an open file descriptor, to be closed by the caller; None where somebody else holds the lock.

@@ -89,7 +89,7 @@ class StoreDecisions:
         operator = Operator.load_or_make() if first else Operator.load()
         witness = store.witness(ledger)
         if not first:
-            store.refuse_cut(ledger, witness)
+            store.refuse_truncated_ledger(ledger, witness)
         yield operator
         if first:
             witness.enrol(store.id, ledger.standing().started_by)
@@ -127,7 +127,7 @@ class StoreDecisions:
         from pydantic import ValidationError
 
         from dphist_pipeline.spec.loading import resolve_templates
-        from dphist_pipeline.spec.mistakes import located
+        from dphist_pipeline.spec.mistakes import with_location
         from dphist_pipeline.spec.sources import RecordSource
 
         resolved, problems = resolve_templates({"source": source}, ("source",))
@@ -136,7 +136,7 @@ class StoreDecisions:
         try:
             records = RecordSource.model_validate({**resolved, **fields}, context={"base": base})
         except ValidationError as error:
-            (option, *_), problem = located(error, RecordSource.model_fields)[0]
+            (option, *_), problem = with_location(error, RecordSource.model_fields)[0]
         else:
             reading = with_kinds(records)
             self.refuse_overlap(account, reading, also_of)
@@ -216,7 +216,7 @@ class StoreDecisions:
         witness, operator = Witness.at(store.witness_file), Operator.load()
         witness.refuse_ledger(ledger_database(address).place)
         with suppress(LedgerMoved):  # by this call, which was cut short, or elsewhere: moving tells the two apart
-            store.refuse_cut(store.ledger(), witness)
+            store.refuse_truncated_ledger(store.ledger(), witness)
         ledger = move(store.ledger_url, store.ledger_id, address, operator)
         witness.note_head(store.id, *ledger.head())
         return ledger

@@ -14,7 +14,7 @@ from dphist_pipeline.base.tidying import STEPS, Step, tidied
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
-from dphist_pipeline.spec.mistakes import Location, MistakesError, located, shortened
+from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, with_location
 from dphist_pipeline.spec.sources import Decided
 
 WHERE_ANY = ("levels", "labels", "tidy", "spellings")
@@ -145,7 +145,7 @@ def from_code_list(axis: Mapping[str, object], base: Path | None, decided: Decid
     try:
         code_list = CodeListFields.model_validate(axis)
     except ValidationError as error:
-        problems += located(error, CodeListFields.model_fields)
+        problems += with_location(error, CodeListFields.model_fields)
     if problems:
         raise MistakesError(problems)
     try:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dphist_pipeline.spec._query_parsing import opened_parser, select_of
+from dphist_pipeline.spec._query_parsing import open_parser, select_of
 from dphist_pipeline.spec._query_reach import SOURCE, Node, NotAccepted
 
 _PARTS = {name: name for name in ("year", "quarter", "month", "week", "day", "hour")} | {"isodow": "weekday"}
@@ -47,7 +47,7 @@ def declared_instead(sql: str, unit: Collection[str]) -> Instead | None:
         unit: the columns that name a privacy unit, of which a row without one is left out anyway.
     """
     try:
-        with opened_parser() as parser:
+        with open_parser() as parser:
             return _read(select_of(parser, sql), unit)
     except (_Unknown, NotAccepted):
         return None

@@ -15,7 +15,7 @@ from dphist_pipeline.spec.sources import ISO
 Engine = Literal["duckdb", "spark"]
 # Fields that have their default with `engine: spark`: engines disagree on what they ask for, or it is not built.
 NOT_SERVED = (
-    *("source_sql", "derive", "keep", "period_format", "quality", "tables"),
+    *("source_sql", "derive", "keep", "period_format", "quality", "tables", "take"),
     *(name for name, field in OPTIONS.items() if not field.metadata["of_csv"]),
 )
 

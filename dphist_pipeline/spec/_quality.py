@@ -51,7 +51,7 @@ class QualitySpec(BaseModel):
 Quality = Annotated[QualitySpec | None, mapping_of(QualitySpec, EXAMPLE)]
 
 
-def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
+def check_quality(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     """A quality table that fits the valid fields of its spec.
 
     Raises:
@@ -87,7 +87,7 @@ def checked(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
     return quality
 
 
-def refuse_untold(quality: QualitySpec, axes: Collection[str]) -> None:
+def refuse_unpublished_axes(quality: QualitySpec, axes: Collection[str]) -> None:
     """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with."""
     mistakes: list[tuple[Location, str]] = [
         (("quality", "by", number), f"{shown(name)} is an axis that no table has. {did_you_mean(name, axes)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.spec._query_reach import SOURCE, Node, NotAccepted
-from dphist_pipeline.spec._text_files import content_of, decoded
+from dphist_pipeline.spec._text_files import content_of, decode
 
 LARGEST_FILE = 1 << 15  # joined texts grow with it, some 30 bytes a part
 ENDING = ".sql"
@@ -24,7 +24,7 @@ def content_of_query(file: Path, called: str) -> bytes:
         if {file.suffix.lower(), file.resolve().suffix.lower()} != {ENDING}:
             raise ValueError(f"must end in {ENDING}, links followed: it names the file of a query")
         content = content_of(file, LARGEST_FILE, "a query")
-        decoded(content)
+        decode(content)
     except (OSError, RuntimeError, ValueError) as error:
         problem = str(error) if type(error) is ValueError else "cannot be read"
     else:
@@ -37,16 +37,16 @@ def line_of(sql: str, offset: int) -> int:
     return sql.encode()[:offset].count(b"\n") + 1
 
 
-def opened_parser() -> Any:
+def open_parser() -> Any:
     """A connection to DuckDB without access to files or networks, to parse queries.
 
     To start DuckDB takes longer than all that is asked of it, and a project may have hundreds of queries.
     """
-    return _started(os.getpid()).cursor()
+    return _start_parser(os.getpid()).cursor()
 
 
 @cache
-def _started(process: int) -> Any:
+def _start_parser(process: int) -> Any:
     """A DuckDB that holds nothing; a process that was forked starts its own."""
     import duckdb
 

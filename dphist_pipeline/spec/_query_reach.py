@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from dphist_pipeline.spec.mistakes import listed_words, shown
+from dphist_pipeline.spec.mistakes import read_words, shown
 
 Node = dict[str, Any]
 
 SOURCE = "source"
-AGGREGATES = listed_words("query_aggregates")
-ALLOWED = listed_words("query_functions") | AGGREGATES
+AGGREGATES = read_words("query_aggregates")
+ALLOWED = read_words("query_functions") | AGGREGATES
 # Refused with a reason of their own.
 CHANGING = ("random", "uuid", "gen_random_uuid", "now", "get_current_timestamp", "today", "current_date", "nextval")
 SQL_VALUES = frozenset(
@@ -98,26 +98,26 @@ def _visit(part: Any, visible: frozenset[str], reads: _Reads) -> None:
 def _visit_query(node: Node, visible: frozenset[str], reads: _Reads) -> None:
     """Checks a query node; tables that its WITH makes are visible to later ones and to its body."""
     for entry in (node.get("cte_map") or {}).get("map", []):
-        name = _made(entry["key"], node)
+        name = _created_table(entry["key"], node)
         _visit(entry["value"], visible, reads)
         visible |= {name}
     for key, below in node.items():
         if key == "right" and node["type"] == "RECURSIVE_CTE_NODE":
-            _visit(below, visible | {_made(node["cte_name"], node)}, reads)
+            _visit(below, visible | {_created_table(node["cte_name"], node)}, reads)
         elif key != "cte_map":
             _visit(below, visible, reads)
 
 
-def _made(name: str, node: Node) -> str:
+def _created_table(name: str, node: Node) -> str:
     """The name of a table that a query makes, in lower case."""
     if name.lower() == SOURCE:
         raise NotAccepted(f"`{SOURCE}` is the records; a query makes no other table of that name", node)
     if not _PLAIN.fullmatch(name):
         raise NotAccepted("a table that a query makes has a plain name of letters, digits and _", node)
-    return _folded(name)
+    return _fold_case(name)
 
 
-def _folded(name: str) -> str:
+def _fold_case(name: str) -> str:
     """The name as DuckDB compares it: without regard to case, of ASCII letters alone."""
     return name.lower() if name.isascii() else name
 
@@ -169,8 +169,8 @@ def _check_table(part: Node, visible: frozenset[str], reads: _Reads) -> None:
     name = str(part.get("table_name", ""))
     path = (part.get("qualified_name") or {}).get("path", [])
     qualified = part.get("schema_name") or part.get("catalog_name") or len(path) > 1
-    if qualified or _folded(name) not in visible | {SOURCE}:
+    if qualified or _fold_case(name) not in visible | {SOURCE}:
         raise NotAccepted(f"there is no table {shown(name)}: the records are `FROM {SOURCE}`", part)
     if part.get("at_clause"):
         raise NotAccepted("AT is not known", part)
-    reads.source |= _folded(name) == SOURCE
+    reads.source |= _fold_case(name) == SOURCE

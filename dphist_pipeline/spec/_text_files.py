@@ -30,7 +30,7 @@ def content_of(file: Path, largest: int, subject: str, shorter: str = "") -> byt
     raise ValueError(problem)
 
 
-def decoded(content: bytes) -> str:
+def decode(content: bytes) -> str:
     """The text of bytes in UTF-8.
 
     Raises:

@@ -13,7 +13,7 @@ from dphist_pipeline.spec.sources import (
     NAMES,
     RecordSource,
     absolute_pattern,
-    filled,
+    fill_placeholders,
     fillings,
     placeholders_of,
     resolved,
@@ -125,9 +125,9 @@ class UpstreamFields(RecordSource):
         whole = resolved(self.source)
         files = {}
         for parts in fillings(whole, period, rule, before, after):
-            address = filled(whole, parts)
+            address = fill_placeholders(whole, parts)
             pattern = absolute_pattern(address, self.base) if self.has_files else address
-            files[pattern] = filled(str(self.source), parts)
+            files[pattern] = fill_placeholders(str(self.source), parts)
         return tuple((called, pattern) for pattern, called in files.items())
 
 

@@ -46,7 +46,7 @@ from dphist_pipeline.spec.fields import (
 )
 from dphist_pipeline.spec.fields import edge as exact_edge
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
-from dphist_pipeline.spec.mistakes import Location, MistakesError, SpecError, as_key, located, place, shown
+from dphist_pipeline.spec.mistakes import Location, MistakesError, SpecError, as_key, place, shown, with_location
 from dphist_pipeline.spec.periods import EVERYTHING
 
 MOST_CONSUMERS = 100
@@ -138,7 +138,7 @@ def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     try:
         read = _Declared.model_validate(fields, context=collection)
     except ValidationError as error:
-        problems += located(error, _Declared.model_fields)
+        problems += with_location(error, _Declared.model_fields)
     try:
         edges = _edges_of(fields, collection.get("start"), collection.get("stop"))
     except MistakesError as error:
@@ -204,7 +204,7 @@ def _axis(way: str, **declared: object) -> BinnedAxisSpec:
     try:
         return BinnedAxisSpec.model_validate({"column": "value", **declared})
     except ValidationError as error:
-        problems = [((way, *at[1:]), problem) for at, problem in located(error, BinnedAxisSpec.model_fields)]
+        problems = [((way, *at[1:]), problem) for at, problem in with_location(error, BinnedAxisSpec.model_fields)]
     raise MistakesError(problems)
 
 
@@ -389,7 +389,7 @@ class CollectionSpec(BaseModel):
         try:
             return cls.model_validate(settings, context={"base": Path(base).resolve()})
         except ValidationError as error:
-            problems = [(place(where, at), problem) for at, problem in located(error, cls.model_fields)]
+            problems = [(place(where, at), problem) for at, problem in with_location(error, cls.model_fields)]
         raise SpecError(problems, of_what="collection")
 
     @classmethod

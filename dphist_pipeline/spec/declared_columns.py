@@ -23,7 +23,7 @@ from dphist_pipeline.base.languages.texts import gettext
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._calendar_axes import day_of
 from dphist_pipeline.spec.fields import Category, Name, Text, digits, edge, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, located, shown
+from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, shown, with_location
 from dphist_pipeline.spec.sources import ISO, TextFormat
 
 MOST_DERIVED, MOST_CONDITIONS, MOST_DATES, MOST_LETTERS, MOST_KEPT = 50, 50, 10, 100, 1000
@@ -157,7 +157,7 @@ class WrittenDate(BaseModel):
 
 
 def _written_date(value: object) -> object:
-    return value if isinstance(value, WrittenDate) else _validated(WrittenDate, value, "{column: admitted_on}")
+    return value if isinstance(value, WrittenDate) else _validate(WrittenDate, value, "{column: admitted_on}")
 
 
 class FirstOf(DerivedColumn):
@@ -298,7 +298,7 @@ class IsBetween(Condition):
         return {"column": self.column, **{name: str(end) for name, end in self.ends.items()}}
 
 
-def _validated(model: type[BaseModel], value: object, example: str) -> Any:
+def _validate(model: type[BaseModel], value: object, example: str) -> Any:
     """A mapping as a model, with all mistakes in it."""
     if not isinstance(value, Mapping):
         raise ValueError(f"must be a mapping such as {example}, not {shown(value)}")
@@ -306,7 +306,7 @@ def _validated(model: type[BaseModel], value: object, example: str) -> Any:
         return model.model_validate(dict(value))
     except ValidationError as error:
         fields = {field.alias or name: field for name, field in model.model_fields.items()}
-        mistakes = MistakesError(located(error, fields))
+        mistakes = MistakesError(with_location(error, fields))
     raise mistakes
 
 
@@ -318,7 +318,7 @@ def _derived(value: object) -> object:
         unknown = next((str(key) for key in value if key not in ("column", "of", *FORMS)), "")
         hint = f" {did_you_mean(unknown, FORMS)}" if unknown and not forms else ""
         raise ValueError(f"needs one of {', '.join(f'`{form}`' for form in FORMS)}.{hint}")
-    return _validated(FORMS[forms[0]] if forms else DerivedColumn, value, DERIVE_EXAMPLE)
+    return _validate(FORMS[forms[0]] if forms else DerivedColumn, value, DERIVE_EXAMPLE)
 
 
 def _condition(value: object) -> object:
@@ -327,7 +327,7 @@ def _condition(value: object) -> object:
     ranged = isinstance(value, Mapping) and ("from" in value or "to" in value)
     if isinstance(value, Mapping) and ("is" in value) == ranged:
         raise ValueError("needs `is`, or `from` and `to` or one of these")
-    condition = _validated(IsBetween if ranged else IsOneOf, value, KEEP_EXAMPLE)
+    condition = _validate(IsBetween if ranged else IsOneOf, value, KEEP_EXAMPLE)
     if isinstance(condition, IsBetween):
         numbers, days = [*condition.numbers.values()], [*condition.days.values()]
         if not condition.ends:
@@ -376,7 +376,7 @@ def conditions(described: Sequence[object]) -> tuple[Condition, ...]:
     return tuple(_KEEP(list(described)))
 
 
-def unit_derived(derived: Sequence[DerivedColumn], unit: Sequence[str]) -> list[tuple[Location, str]]:
+def unit_mistakes(derived: Sequence[DerivedColumn], unit: Sequence[str]) -> list[tuple[Location, str]]:
     """A mistake for each derived column that is called as one of a privacy unit, in upper or lower case."""
     taken = {column.lower() for column in unit}
     return [

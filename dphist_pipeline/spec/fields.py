@@ -23,7 +23,7 @@ from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
-from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, listed_words, shown
+from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, read_words, shown
 
 
 def declared(digest: bool, later: bool = False, **more: Any) -> Any:
@@ -236,7 +236,7 @@ Epsilon = Annotated[Fraction, BeforeValidator(checked_epsilon)]
 OPEN = "TO_DECIDE"  # what drafts of specs hold where a person must decide
 LONGEST_NAME = 63
 LONGEST_TEXT = 200
-SQL_WORDS = listed_words("sql_words")
+SQL_WORDS = read_words("sql_words")
 
 # Columns that every published table has, and the folders that a store keeps for itself.
 OUR_COLUMNS = frozenset(

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from dphist_pipeline.base.files import project_folder
 from dphist_pipeline.errors import did_you_mean, first_of
-from dphist_pipeline.spec._text_files import content_of, decoded
+from dphist_pipeline.spec._text_files import content_of, decode
 from dphist_pipeline.spec._yaml_rules import MOST_LEVELS, MOST_NODES, read_yaml
 from dphist_pipeline.spec.mistakes import FromEnvironment, Location, SpecError, place, shortened, shown
 from dphist_pipeline.spec.sources import Decided
@@ -38,7 +38,7 @@ Found = list[tuple[Location, str]]
 
 
 @dataclass(frozen=True)
-class Part:
+class SpecPart:
     """One spec of a file, with variables filled in.
 
     `item`: what the loop gave, as messages call it; empty without a loop. `problems`: of its variables.
@@ -49,13 +49,13 @@ class Part:
     problems: tuple[Problem, ...] = ()
 
 
-def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) -> tuple[list[Part], list[Problem]]:
+def unfold(attributes: Mapping[str, object], variables: Mapping[str, object]) -> tuple[list[SpecPart], list[Problem]]:
     """The specs that attributes make: one, or one for each item of `for_each`; and what is wrong with the loop.
 
     There are no specs where the loop is wrong. `variables` are those that a project declares.
     """
     if FOR_EACH not in attributes:
-        return [_filled(attributes, variables) if variables else Part(attributes)], []
+        return [_fill(attributes, variables) if variables else SpecPart(attributes)], []
     body = {field: value for field, value in attributes.items() if field != FOR_EACH}
     try:
         name, items = _loop(attributes[FOR_EACH], variables)
@@ -63,10 +63,10 @@ def unfolded(attributes: Mapping[str, object], variables: Mapping[str, object]) 
             raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
     except _LoopWrong as wrong:
         return [], [(place("attributes", (FOR_EACH, *wrong.at)), wrong.what)]
-    return [_filled(body, {**variables, name: item}, _called(name, item)) for item in items], []
+    return [_fill(body, {**variables, name: item}, _called(name, item)) for item in items], []
 
 
-def merged(parts: Sequence[Part], problems_by_part: Sequence[Iterable[Problem]]) -> list[Problem]:
+def merge_mistakes(parts: Sequence[SpecPart], problems_by_part: Sequence[Iterable[Problem]]) -> list[Problem]:
     """The mistakes of several specs, each told once, with the items that it concerns where they are not all."""
     concerned: dict[Problem, list[str]] = {}
     for part, problems in zip(parts, problems_by_part, strict=True):
@@ -109,7 +109,7 @@ def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequen
     if name in variables:
         raise _LoopWrong("is a variable of the project already; choose another name", name)
     problems: Found = []
-    items = _filled_in(listed, (name,), variables, problems)
+    items = _fill_in(listed, (name,), variables, problems)
     if problems:
         raise _LoopWrong(problems[0][1], *problems[0][0])
     if not isinstance(items, list | tuple) or not items:
@@ -130,38 +130,42 @@ def _called(name: str, item: object) -> str:
     return f"{name} is {shown(title)}"
 
 
-def _filled(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> Part:
+def _fill(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> SpecPart:
     problems: Found = []
-    filled = {str(field): _filled_in(value, (str(field),), variables, problems) for field, value in attributes.items()}
-    return Part(filled, item, tuple((place("attributes", at), problem) for at, problem in problems))
+    filled = {str(field): _fill_in(value, (str(field),), variables, problems) for field, value in attributes.items()}
+    return SpecPart(filled, item, tuple((place("attributes", at), problem) for at, problem in problems))
 
 
-def _filled_in(value: object, at: Location, variables: Mapping[str, object], problems: Found) -> Any:
+def _fill_in(value: object, at: Location, variables: Mapping[str, object], problems: Found) -> Any:
     """A copy with variables filled in; texts that the variables gave are not looked at again."""
     if isinstance(value, Mapping):
-        return {key: _filled_in(item, (*at, str(key)), variables, problems) for key, item in value.items()}
+        return {key: _fill_in(item, (*at, str(key)), variables, problems) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_filled_in(item, (*at, number), variables, problems) for number, item in enumerate(value)]
+        return [_fill_in(item, (*at, number), variables, problems) for number, item in enumerate(value)]
     return _text(value, at, variables, problems) if isinstance(value, str) else value
 
 
 def _text(text: str, at: Location, variables: Mapping[str, object], problems: Found) -> object:
     if list(template_places(_FROM_ENVIRONMENT.sub("", _VARIABLE.sub("", text)))):
         problems.append(
-            (at, f"holds a template that names no variable; {_known(variables)}, and no other template is resolved")
+            (
+                at,
+                f"holds a template that names no variable; {_known_variables(variables)}, and no other template is "
+                "resolved",
+            )
         )
         return text
     whole = _VARIABLE.fullmatch(text)
     try:
         if whole is not None:
-            return _looked_up(whole[1], variables)
-        return _VARIABLE.sub(lambda match: _as_text(match[1], _looked_up(match[1], variables)), text)
+            return _look_up(whole[1], variables)
+        return _VARIABLE.sub(lambda match: _as_text(match[1], _look_up(match[1], variables)), text)
     except _LoopWrong as wrong:
         problems.append((at, wrong.what))
     return text
 
 
-def _looked_up(path: str, variables: Mapping[str, object]) -> object:
+def _look_up(path: str, variables: Mapping[str, object]) -> object:
     """What a path such as `region.codes[0]` names: keys of mappings and numbers of lists, never attributes."""
     name, *steps = list(_steps(path))
     if name not in variables:
@@ -188,7 +192,7 @@ def _as_text(path: str, value: object) -> str:
     return str(value)
 
 
-def _known(variables: Mapping[str, object]) -> str:
+def _known_variables(variables: Mapping[str, object]) -> str:
     names = first_of([f"{{{{ {name} }}}}" for name in variables], MOST_ITEMS_NAMED)
     return f"there are {names}" if len(variables) > 1 else f"there is {names}"
 
@@ -339,13 +343,13 @@ def from_templates(
     Args:
         variables: that a project declares for `{{ NAME }}`; with None there are neither variables nor loops.
     """
-    parts, loop_problems = ([Part(attributes)], []) if variables is None else unfolded(attributes, variables)
+    parts, loop_problems = ([SpecPart(attributes)], []) if variables is None else unfold(attributes, variables)
     specs, faults = [], []
     for part in parts:
-        spec, mistakes = _judged(build, part.attributes, base, part.problems, addresses)
+        spec, mistakes = _validate(build, part.attributes, base, part.problems, addresses)
         specs.append(spec)
         faults.append(mistakes)
-    problems = [*problems, *loop_problems, *merged(parts, faults)]
+    problems = [*problems, *loop_problems, *merge_mistakes(parts, faults)]
     readable = [spec for spec in specs if spec is not None]
     names = [str(getattr(spec, of_what)) for spec in readable]
     twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
@@ -359,7 +363,7 @@ def from_templates(
     return readable
 
 
-def _judged(
+def _validate(
     build: Build[Spec],
     attributes: Mapping[str, object],
     base: Path,
@@ -410,7 +414,7 @@ def check_document(document: object, component: str, of_what: str = "release") -
 def _document(content: bytes, component: str, of_what: str) -> object:
     """The content of the YAML. Its mistakes are quoted only if it names a type of ours: another file may be data."""
     try:
-        return read_yaml(decoded(content))
+        return read_yaml(decode(content))
     except (SpecError, ValueError) as error:
         ours, problem = _NAMES_OURS.search(content), error
     if not ours:

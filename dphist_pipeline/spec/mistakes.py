@@ -107,7 +107,7 @@ def shown(value: object) -> str:
     return "a list" if isinstance(value, list | tuple) else f"a {shortened(type(value).__name__)}"
 
 
-def listed_words(name: str) -> frozenset[str]:
+def read_words(name: str) -> frozenset[str]:
     """The words in a text file of this folder, without its ending .txt; lines that begin with # are comments."""
     lines = Path(__file__).with_name(f"{name}.txt").read_text("utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
@@ -163,7 +163,9 @@ _MESSAGES = {
 _OTHERWISE = "does not have the form that the documentation describes"
 
 
-def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyType({})) -> list[tuple[Location, str]]:
+def with_location(
+    error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyType({})
+) -> list[tuple[Location, str]]:
     """Every mistake with its location below the model, in the order of the fields.
 
     `kinds`: models of a discriminated union, by the tag that Pydantic puts behind the item's number.
@@ -178,7 +180,7 @@ def located(error: ValidationError, fields: Fields, kinds: Kinds = MappingProxyT
             at = at[:-1]
         # Where a default rests on another field, the mistake is told of that one.
         if detail["type"] != "default_factory_not_called":
-            mistakes += _explained(detail, at, model_fields)
+            mistakes += _explanation(detail, at, model_fields)
     return mistakes
 
 
@@ -190,13 +192,13 @@ def checker(kind: Any) -> Callable[[object], Any]:
         try:
             return adapter.validate_python(value)
         except ValidationError as error:
-            mistakes = located(error, {})
+            mistakes = with_location(error, {})
         raise MistakesError(mistakes)
 
     return check
 
 
-def _explained(detail: Any, at: Location, model_fields: Fields) -> list[tuple[Location, str]]:
+def _explanation(detail: Any, at: Location, model_fields: Fields) -> list[tuple[Location, str]]:
     facts = detail.get("ctx", {})
     if isinstance(facts.get("error"), MistakesError):
         return [((*at, *below), problem) for below, problem in facts["error"].found]
@@ -232,7 +234,7 @@ def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            mistakes = MistakesError(located(error, model.model_fields))
+            mistakes = MistakesError(with_location(error, model.model_fields))
         raise mistakes
 
     return BeforeValidator(read)

@@ -42,8 +42,8 @@ from dphist_pipeline.spec._quality import (
     MOST_ROWS,
     Quality,
     QualitySpec,
-    checked,
-    refuse_untold,
+    check_quality,
+    refuse_unpublished_axes,
 )
 from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
 from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
@@ -51,7 +51,7 @@ from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
-from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_derived
+from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_mistakes
 from dphist_pipeline.spec.fields import (
     Epsilon,
     Flag,
@@ -74,10 +74,10 @@ from dphist_pipeline.spec.mistakes import (
     SpecError,
     WhichSpec,
     as_key,
-    located,
     mapping_of,
     place,
     shown,
+    with_location,
 )
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
 from dphist_pipeline.spec.sources import (
@@ -174,6 +174,8 @@ UNSEEN_CUT = (
 )
 
 Neighbours = Literal["add_remove", "substitute"]
+# Which rows of a unit count: all, as far as the bound allows; or those in one cell as one row.
+Take = Literal["all", "one_per_cell"]
 
 
 def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
@@ -237,6 +239,7 @@ class DeclaredRelease(EngineField):
     max_cells: Annotated[int, Field(strict=True, ge=1, le=10 * MOST_CELLS), IN_DIGEST] = MOST_CELLS
     tables: Annotated[Tables, LATER] = None
     axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
+    take: Annotated[Take, LATER] = "all"
     quality: Annotated[Quality, LATER] = None
     period: Annotated[Length, IN_DIGEST] = "none"
     period_column: Annotated[Text | None, IN_DIGEST] = None
@@ -278,7 +281,7 @@ class DeclaredRelease(EngineField):
     @classmethod
     def _unit_is_of_the_source(cls, derived: Derive, info: ValidationInfo) -> Derive:
         if "privacy_unit" in info.data:
-            mistakes = unit_derived(derived, info.data["privacy_unit"].columns)
+            mistakes = unit_mistakes(derived, info.data["privacy_unit"].columns)
             if mistakes:
                 raise MistakesError(mistakes)
         return derived
@@ -347,10 +350,25 @@ class DeclaredRelease(EngineField):
             raise ValueError(f"needs `mechanism: {TABLES}`, which measures what serves the tables together")
         return tables
 
+    @field_validator("take")
+    @classmethod
+    def _cells_of_persons(cls, take: Take, info: ValidationInfo) -> Take:
+        if take == "all":
+            return take
+        if info.data.get("privacy_unit") == EVERY_ROW:
+            raise ValueError("has no use with `privacy_unit: row`, where every row is another person; remove it")
+        levels = any(getattr(axis, "levels", ()) for axis in info.data.get("axes", ()))
+        if info.data.get("max_rows_per_unit", 1) > 1 and (levels or info.data.get("tables") is not None):
+            raise ValueError(
+                f"needs `max_rows_per_unit: 1` with `{'levels' if levels else 'tables'}`: a unit in two cells would "
+                "count twice in one of a coarser table"
+            )
+        return take
+
     @field_validator("quality")
     @classmethod
     def _quality_fits(cls, quality: QualitySpec | None, info: ValidationInfo) -> QualitySpec | None:
-        return None if quality is None else checked(quality, info.data)
+        return None if quality is None else check_quality(quality, info.data)
 
     @field_validator("period")
     @classmethod
@@ -395,7 +413,7 @@ class DeclaredRelease(EngineField):
     @model_validator(mode="after")
     def _tables_fit(self) -> Self:
         if self.family is not None and self.quality is not None:
-            refuse_untold(self.quality, [axis.name for axis in self.family.domain.axes])
+            refuse_unpublished_axes(self.quality, [axis.name for axis in self.family.domain.axes])
         return self
 
     @model_validator(mode="after")
@@ -434,7 +452,7 @@ class DeclaredRelease(EngineField):
             context = {"base": Path(base).resolve(), "code_lists": code_lists}
             return cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
         except ValidationError as error:
-            problems = [(place(where, at), problem) for at, problem in located(error, cls.model_fields, KINDS)]
+            problems = [(place(where, at), problem) for at, problem in with_location(error, cls.model_fields, KINDS)]
         raise SpecError(problems)
 
     @classmethod
@@ -576,6 +594,17 @@ class DeclaredRelease(EngineField):
             f"after them{waits if self.files_after else ''}: {lost.replace('another', 'a farther')}."
         )
 
+    @property
+    def bound_in_words(self) -> str:
+        """How many rows of a unit count at most, such as 3 rows; cells, where equal rows of a unit are one."""
+        one = "cell" if self.take == "one_per_cell" else "row"
+        return f"1 {one}" if self.max_rows_per_unit == 1 else f"{self.max_rows_per_unit} {one}s"
+
+    @property
+    def counts_person_cells(self) -> bool:
+        """Whether a sum over cells counts a unit once in each of them."""
+        return self.take == "one_per_cell" and self.max_rows_per_unit > 1
+
     def with_usual_quality(self) -> Self:
         """The spec with the quality table that is advised where it has none: a twentieth of epsilon for rows cut."""
         rows = min(MOST_ROWS, max(DEFAULT_ROWS, 2 * self.max_rows_per_unit))
@@ -669,9 +698,11 @@ class DeclaredRelease(EngineField):
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
         return self.expected(period, self.period_rule, self.files_before, self.files_after)
 
-    def looked_for(self, period: Period) -> Period:
+    def own_files_span(self, period: Period) -> Period:
         """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
-        return sources.looked_for(resolved(self.source), period, self.period_rule, self.files_before, self.files_after)
+        return sources.own_files_span(
+            resolved(self.source), period, self.period_rule, self.files_before, self.files_after
+        )
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
         """Raises PeriodError if the period, with its delay, is not over."""
@@ -724,13 +755,13 @@ class CubeSpec(BaseModel):
         try:
             spec = cls.model_validate({**written, "domain": None if isinstance(domain, Domain) else domain})
         except ValidationError as error:
-            mistakes = located(error, cls.model_fields, KINDS)
+            mistakes = with_location(error, cls.model_fields, KINDS)
         else:
             spec._given = domain if isinstance(domain, Domain) else None
             if spec.grid.cells > MOST_CELLS:
                 problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
-            elif taken := unit_derived(spec.derive, spec.privacy_unit.columns):
+            elif taken := unit_mistakes(spec.derive, spec.privacy_unit.columns):
                 mistakes = [(("derive", *at), problem) for at, problem in taken]
             elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:
                 mistakes = [(("max_rows_per_unit",), "must be 1, or left out, with `privacy_unit: row`")]

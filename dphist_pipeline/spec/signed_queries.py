@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dphist_pipeline.spec._query_parsing import content_of_query, line_of, opened_parser, select_of, text_of
+from dphist_pipeline.spec._query_parsing import content_of_query, line_of, open_parser, select_of, text_of
 from dphist_pipeline.spec._query_reach import AGGREGATES, Node, NotAccepted, check_reach
 from dphist_pipeline.spec.mistakes import shortened
 
@@ -61,7 +61,7 @@ def query_of(sql: str, sha256: str) -> SignedQuery:
     Raises:
         NotAccepted: naming the part that reaches too far.
     """
-    with opened_parser() as parser:
+    with open_parser() as parser:
         node = select_of(parser, sql)
         check_reach(node)
         return SignedQuery(text_of(parser, node), text_of(parser, _tried(node)), sha256)

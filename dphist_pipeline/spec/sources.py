@@ -163,7 +163,7 @@ def as_glob(address: str) -> str:
 
 
 def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> list[dict[str, str]]:
-    """What stands for each placeholder, for one address after another that a period needs; for `filled`.
+    """What stands for each placeholder, for one address after another that a period needs; for `fill_placeholders`.
 
     Without a placeholder there is one filling, which is empty. `before`, `after`: so many stretches of time more, of
     the finest placeholder; with `{period}`, whole periods.
@@ -195,7 +195,7 @@ def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, af
     return addresses
 
 
-def looked_for(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> Period:
+def own_files_span(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> Period:
     """The stretch of time whose rows some period looks for in this period's own files; other rows there are in none.
 
     It is of whole periods, and one for all own files together. A period that reads `after` files after its own finds
@@ -227,7 +227,7 @@ def _stretch(names: frozenset[str], day: date, rule: PeriodRule) -> tuple[date, 
     return first, (_next_month if "month" in names else _next_year)(first) - timedelta(days=1)
 
 
-def filled(address: str, parts: Mapping[str, str]) -> str:
+def fill_placeholders(address: str, parts: Mapping[str, str]) -> str:
     """The address with some of its placeholders replaced, by name."""
     return PLACEHOLDER.sub(lambda match: parts.get(match[1], match[0]), address)
 
@@ -529,7 +529,7 @@ def undeclared_dates(field: str) -> str:
     )
 
 
-def _encoding_named(value: object) -> Encoding:
+def _usual_encoding(value: object) -> Encoding:
     """How CSV files are written, by a usual name of the encoding, such as cp1252 or Latin-1."""
     name = _PLAIN_NAMES.get(value.lower(), value.lower()) if isinstance(value, str) else value
     for encoding in ENCODINGS:
@@ -592,7 +592,7 @@ class RecordSource(BaseModel):
         IN_DIGEST,
     ] = RFC
     csv_encoding: Annotated[
-        Encoding, BeforeValidator(_encoding_named), declared(digest=True, later=True, description=_OF_ENCODINGS)
+        Encoding, BeforeValidator(_usual_encoding), declared(digest=True, later=True, description=_OF_ENCODINGS)
     ] = UTF_8
     source_table: Annotated[Text | None, LATER] = None
     hive: Annotated[Flag, LATER] = False

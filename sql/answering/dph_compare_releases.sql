@@ -7,6 +7,7 @@
 {# The same people may be in both. -#}
 {% set asked = 'false' -%}
 {% set chance_outside = notes.CHANCE_OF_RELEASES | literal -%}
+{% set names = name_of('first_release') ~ ', ' ~ name_of('second_release') -%}
 {% set arguments = {'periods': 'periods', 'revisions': 'revisions', 'named_periods': 'periods'} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_compare_releases(
     first_release, second_release, box := '{}', period := NULL, second_box := NULL

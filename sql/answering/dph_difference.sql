@@ -52,10 +52,13 @@ SELECT
         ELSE 'unbiased'
     END AS basis,
     barred.cells,
+    {% set note -%}
     CASE
         WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells', most=2) }} AS note,
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', 'barred.period_end') }}
 FROM barred

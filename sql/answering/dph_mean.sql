@@ -133,6 +133,7 @@ SELECT
     barred.ci_upper,
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
+    {% set note -%}
     CASE
         WHEN barred.mean IS NULL THEN {{ notes.NO_MEAN | literal }}
         WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN {{ notes.OPEN_MIDDLE | literal }}
@@ -147,7 +148,9 @@ SELECT
             )', digits=3) }}
                 || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
         )
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells') }} AS note,
     {% include 'pieces/shifted.sql' %},
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', 'barred.period_end') }}

@@ -4,6 +4,7 @@
 -- In: the release's table; the first and the last period by their first days, null for no limit (the last one also by
 -- its last day); a box as in dph_box.
 {% set missing = missing_days('barred.missing_days', "', and not in this sum'") -%}
+{% set most, added = 1, 'barred.periods' -%}
 {% set below_zero -%}
     WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
 {%- endset -%}

@@ -227,12 +227,15 @@ SELECT
     barred.bin_upper,
     barred.bin,
     CASE WHEN barred.has_bars THEN barred.ci_bins END AS ci_bins,
+    {% set note -%}
     CASE
         WHEN barred.position IS NULL THEN {{ notes.NO_WHOLE | literal }}
         WHEN NOT barred.has_bars THEN {{ notes.NO_INTERVAL | literal }}
         WHEN NOT (barred.bin_lower >= barred.ci_lower AND barred.bin_upper <= barred.ci_upper) THEN {{ notes.SMOOTHED | literal }}
         WHEN NOT (isfinite(barred.bin_lower) AND isfinite(barred.bin_upper)) THEN {{ notes.OPEN_BIN | literal }}
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells') }} AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN capping.cut IS NULL THEN {{ notes.CAP_UNKNOWN | literal }}

@@ -53,11 +53,14 @@ SELECT
     r._unbiased + r._half_width AS ci_upper,
     r._answer.basis AS basis,
     r._cells AS cells,
+    {% set note -%}
     CASE
         WHEN r._half_width IS NULL AND r._variance IS NOT NULL THEN {{ notes.NO_LAW | literal }}
         WHEN r._half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         ELSE {{ notes.RANKS_TOGETHER | literal }}
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'r._cells') }} AS note,
     {% include 'pieces/chance.sql' %},
     {{ days('answered.period', 'answered._period_end') }}
 FROM answered

@@ -138,11 +138,14 @@ SELECT
     barred.ci_upper,
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
+    {% set note -%}
     CASE
         WHEN barred.estimate IS NULL THEN {{ notes.NO_RATIO | literal }}
         WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells', most=2) }} AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN capping.cut_lower = 0 THEN {{ capped('capping') }}

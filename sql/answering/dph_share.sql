@@ -205,12 +205,15 @@ SELECT
         ELSE 'linear'
     END AS basis,
     barred.cells,
+    {% set note -%}
     CASE
         WHEN barred.share IS NULL THEN {{ notes.NO_WHOLE | literal }}
         WHEN NOT barred.has_bars THEN {{ notes.NO_INTERVAL | literal }}
         WHEN barred.share NOT BETWEEN 0 AND 1 THEN {{ notes.NO_SHARE | literal }}
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells') }} AS note,
     CASE
         WHEN capping.is_uncapped THEN NULL
         WHEN capping.cut_lower = 0 THEN {{ capped('capping') }}

@@ -79,6 +79,7 @@ SELECT
     barred.ci_upper,
     CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
+    {% set note -%}
     CASE
         WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN {{ notes.OPEN_MIDDLE | literal }}
         ELSE concat_ws(
@@ -91,7 +92,9 @@ SELECT
             {{ notes.MIDDLES_OF_ESTIMATE.format(what='sum') | literal }} || {{ number('(barred.moved_sum)', digits=3) }}
                 || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
         )
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells') }} AS note,
     {% include 'pieces/shifted.sql' %},
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', 'barred.period_end') }}

@@ -21,7 +21,7 @@ from dphist_pipeline.answering._macro_calls import IDLE_OPTIMIZERS
 from dphist_pipeline.answering.catalogue import Catalogue, create_tables
 from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.row_quality import Cut, RowTable
+from dphist_pipeline.estimates.row_quality import BoundingEffect, RowTable
 from dphist_pipeline.releasing.releases import Release
 
 pytestmark = pytest.mark.slow
@@ -223,7 +223,7 @@ def test_every_sentence_gives_the_rows_cut_one_interval_cut_off_at_0(
         said = f"{BEGINNING}, the bound cut about {cut:,} rows (95 %: {ends}); no interval covers them"
         none = f"no cut rows detected among the first 10 of each unit; at most {most} (95 %)"
         assert many(question)[cut] == (said if cut > 0 else none)
-        lower, upper = Cut(None, 80_000, cut, cut - 1_198, cut + 1_198).possible
+        lower, upper = BoundingEffect(None, 80_000, cut, cut - 1_198, cut + 1_198).possible
         assert f"{lower:,.0f} to {upper:,.0f}" == ends
 
 

@@ -1,6 +1,6 @@
 """Intervals with chance hold for a rate that is constant: weeks whose counts vary as chance makes them seldom differ.
 
-The noise is drawn by NumPy with the law of the doors; the answers are those of the macros, over many periods at once.
+The noise is drawn by NumPy with the law of measurements; the answers are those of macros, over many periods at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.base.random_words import random_words
-from dphist_pipeline.cli.ask._answer_rows import Asked, answer_rows, print_rows
+from dphist_pipeline.cli.ask._answer_rows import AnswerOptions, answer_rows, print_rows
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
@@ -215,7 +215,7 @@ def test_what_covers_chance_and_what_does_not_is_said_beside_it(
     for with_chance, words in ((False, notes.CHANCE_LEFT_OUT), (True, notes.CHANCE_WITHIN)):
         assert set(release.changes(with_chance=with_chance)["chance"]) == {words}
         publication = Publication(release.path, release.audit, with_chance)
-        print_rows(publication, Asked(changes=True), answer_rows(publication, Asked(changes=True), {}))
+        print_rows(publication, AnswerOptions(changes=True), answer_rows(publication, AnswerOptions(changes=True), {}))
         assert words[1:60] in " ".join(capsys.readouterr().out.split())
     ratio = release.ratio({"ward": "w2"}, {"ward": "w3"}, with_chance=True)
     difference = release.difference({"ward": "w2"}, {"ward": "w3"}, with_chance=True)

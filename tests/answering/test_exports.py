@@ -92,16 +92,16 @@ def expected(public: Path, column: str) -> list[Any]:
 def test_a_column_that_a_later_version_publishes_is_exported_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], first: str
 ) -> None:
-    column, values = ValueColumn("doubt", "double", "", "how much"), parquet_tables._values
+    column, values = ValueColumn("doubt", "double", "", "how much"), parquet_tables._value_columns
     publish(tmp_path / "public", WEEKS[0])  # without it
     monkeypatch.setattr(
-        parquet_tables, "_values", lambda *given: values(*given) | {"doubt": np.full(CELLS, 0.5)[given[2]]}
+        parquet_tables, "_value_columns", lambda *given: values(*given) | {"doubt": np.full(CELLS, 0.5)[given[2]]}
     )
     monkeypatch.setattr(parquet_tables, "KINDS_OF_VALUES", parquet_tables.KINDS_OF_VALUES | {"doubt": "double"})
     publish(tmp_path / "public", WEEKS[1], **limit)
     monkeypatch.setitem(_views._COMMENTS, "doubt", column.in_views)
     read = exported_columns._as_published("doubt")
-    further = exported_columns.Column(column.name, column.kind, column.in_views, read, is_hidden=True)
+    further = exported_columns.ExportColumn(column.name, column.kind, column.in_views, read, is_hidden=True)
     monkeypatch.setattr(exported_columns, "COLUMNS", (*exported_columns.COLUMNS, further))
     file = exported(tmp_path / "public", "csv", tmp_path / "weekly.csv")
     rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))

@@ -95,7 +95,7 @@ def reaching_too_deep(tree: ast.AST) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_mechanism_names_of_the_room_only_doors_and_scores(path: Path) -> None:
+def test_a_mechanism_names_of_the_room_only_measurements_and_scores(path: Path) -> None:
     assert used_of_the_room(ast.parse(path.read_text(encoding="utf-8"))) == []
 
 
@@ -133,7 +133,7 @@ def test_another_import_of_the_room_would_be_noticed(line: str) -> None:
         "sys._getframe()",
     ],
 )
-def test_a_look_behind_the_doors_would_be_noticed(line: str) -> None:
+def test_a_look_behind_the_measurements_would_be_noticed(line: str) -> None:
     assert reaching_too_deep(ast.parse(line))
 
 

@@ -45,7 +45,7 @@ class Seen:
         exact: counts that were loaded.
         rows: exact numbers about rows, for quality tables.
         draws: how often each step of each charge was drawn.
-        questions: what doors were asked, by charge and step.
+        questions: what measurements were asked, by charge and step.
     """
 
     begun: bool = False
@@ -99,11 +99,11 @@ def watched(seen: Seen) -> Iterator[None]:
 
 
 def wrong_noise(attack: Attack, audits: list[Path], seen: Seen, epsilon: Fraction) -> list[str]:
-    """What is wrong with what doors spent, and with the audits of the release."""
+    """What is wrong with what measurements spent, and with the audits of the release."""
     sensitivity, found = sensitivity_of(attack), []
     asked = [(Fraction(question["epsilon"]), question) for question in seen.questions.values()]
     if sum(spent for spent, _ in asked) > epsilon:
-        found.append("its doors spent more than was charged")
+        found.append("its measurements spent more than was charged")
     for spent, question in asked:
         if question == FREE:
             continue
@@ -186,5 +186,7 @@ def _rows_too_far(attack: Attack, plan: CountingPlan, rows: ObservedRows, others
     }
     most = sensitivity_of_rows(attack)
     return [
-        f"one unit moves {door} by {far}, more than {most[door]}" for door, far in moved.items() if far > most[door]
+        f"one unit moves {measurement} by {far}, more than {most[measurement]}"
+        for measurement, far in moved.items()
+        if far > most[measurement]
     ]

@@ -67,14 +67,14 @@ def sensitivity_of(attack: Attack) -> int:
 
 
 def sensitivity_of_rows(attack: Attack) -> dict[str, int]:
-    """By how much one unit may move what is said of its rows, by door."""
+    """By how much one unit may move what is said of its rows, by measurement."""
     parts = 1 if attack.spec["neighbours"] == "add_remove" else 2
     by_row = attack.spec["privacy_unit"] == "row"
     seen = 1 if by_row else int((attack.spec.get("quality") or {}).get("rows", 10))
     cut = seen - int(attack.spec.get("max_rows_per_unit") or 1)
     failures = parts * seen * len(attack.spec["axes"])
-    doors = {"units_by_rows": parts, "rows_cut": cut, "rows_cut_by": parts * cut}
-    return doors | {"rows_by_place": parts * seen, "failures_by_axis": failures}
+    moved = {"units_by_rows": parts, "rows_cut": cut, "rows_cut_by": parts * cut}
+    return moved | {"rows_by_place": parts * seen, "failures_by_axis": failures}
 
 
 @contextmanager

@@ -52,7 +52,9 @@ def test_a_killed_runs_cube_is_gone_once_its_period_is_finished_or_rejected(
 
 
 @pytest.mark.slow
-def test_no_exact_count_lies_on_the_disk_while_a_door_draws(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_exact_count_lies_on_the_disk_while_a_measurement_draws(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lying: list[Path] = []
     draw = PrivateCounts.noisy_cells
     runs = office.store / "confidential" / "runs"

@@ -1,8 +1,8 @@
 """Mechanisms that try to run code of their own on exact counts: none of it is ever called with one.
 
 Python cannot stop code in one process that reads private attributes or replaces a module's functions;
-`architecture/test_boundary.py` looks for that in the files of mechanisms. Here is what the doors' public methods let
-through.
+`architecture/test_boundary.py` looks for that in the files of mechanisms. Here is what the public methods of
+measurements let through.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Spied:
     def __init__(self) -> None:
         self.loads = 0
 
-    def behind_doors(self) -> PrivateCounts:
+    def private_counts(self) -> PrivateCounts:
         return PrivateCounts(Domain.from_shape((CELLS,)), 1, self.load)
 
     def load(self) -> np.ndarray:
@@ -125,7 +125,7 @@ ATTACKING_SCORES = {
 def test_a_score_from_outside_the_closed_set_is_refused_before_anything_is_spent(spied: Spied, name: str) -> None:
     budget = Budget(Fraction(1))
     with pytest.raises(MeasurementMisuse, match="must be an instance of a class in"):
-        spied.behind_doors().choose(LINE, ATTACKING_SCORES[name], budget)  # type: ignore[arg-type]
+        spied.private_counts().choose(LINE, ATTACKING_SCORES[name], budget)  # type: ignore[arg-type]
     assert (spied.loads, SEEN, budget.charges) == (0, [], ())
 
 
@@ -141,13 +141,13 @@ class ThreeLines(Mechanism):
 
 def test_a_mechanism_of_three_lines_no_longer_keeps_exact_counts(spied: Spied) -> None:
     with pytest.raises(MeasurementMisuse):
-        ThreeLines().release(spied.behind_doors(), Budget(Fraction(1)))
+        ThreeLines().release(spied.private_counts(), Budget(Fraction(1)))
     assert spied.loads == 0
 
 
 def test_a_choice_takes_no_constant_and_no_candidates_from_a_mechanism(spied: Spied) -> None:
     with pytest.raises(TypeError):
-        spied.behind_doors().choose(LINE, keep, [CELLS], 1, Budget(Fraction(1)))  # type: ignore[call-arg, arg-type]
+        spied.private_counts().choose(LINE, keep, [CELLS], 1, Budget(Fraction(1)))  # type: ignore[call-arg, arg-type]
     assert spied.loads == 0
 
 
@@ -188,7 +188,7 @@ def test_a_parameter_forced_into_a_score_is_checked_before_counts_are_loaded(spi
     empty = object.__new__(CutByDeviations)  # never checked
     for score, refusal in ((forced, MeasurementMisuse), (empty, AttributeError)):
         with pytest.raises(refusal):
-            spied.behind_doors().choose(LINE, score, Budget(Fraction(1)))
+            spied.private_counts().choose(LINE, score, Budget(Fraction(1)))
     assert (spied.loads, SEEN) == (0, [])
 
 
@@ -241,23 +241,23 @@ def canaries() -> list[Any]:
 
 
 def test_hooks_of_an_array_are_not_called_on_the_groups_of_a_choice(spied: Spied) -> None:
-    spied.behind_doors().choose([hooked(list(range(CELLS)))], CutByBalance(), Budget(Fraction(1)))
+    spied.private_counts().choose([hooked(list(range(CELLS)))], CutByBalance(), Budget(Fraction(1)))
     assert spied.loads == 1 and SEEN == []
 
 
 def test_hooks_of_an_array_are_not_called_on_the_groups_of_sums_and_trees(spied: Spied) -> None:
     groups = hooked([0, 0, 1, 1, 2, 2])
-    spied.behind_doors().noisy_sums(groups, Budget(Fraction(1)))
-    spied.behind_doors().noisy_tree([groups], Budget(Fraction(1)))
+    spied.private_counts().noisy_sums(groups, Budget(Fraction(1)))
+    spied.private_counts().noisy_tree([groups], Budget(Fraction(1)))
     assert spied.loads == 2 and SEEN == []
 
 
 def test_hooks_of_an_array_are_not_called_on_the_steps_of_a_score(spied: Spied) -> None:
     score = NextByNearness(hooked([1] * (CELLS - 1)))
     assert type(score.steps) is np.ndarray
-    spied.behind_doors().choose(LINE, score, Budget(Fraction(1)))
+    spied.private_counts().choose(LINE, score, Budget(Fraction(1)))
     object.__setattr__(score, "steps", hooked([1] * (CELLS - 1)))
-    spied.behind_doors().choose(LINE, score, Budget(Fraction(1)))
+    spied.private_counts().choose(LINE, score, Budget(Fraction(1)))
     assert spied.loads == 2 and SEEN == []
 
 
@@ -305,14 +305,14 @@ ATTACKING_GROUPS = {
 def test_groups_with_methods_of_their_own_are_refused_before_anything_is_loaded(spied: Spied, name: str) -> None:
     budget = Budget(Fraction(1))
     with pytest.raises(MeasurementMisuse, match="group"):
-        spied.behind_doors().choose(ATTACKING_GROUPS[name], CutByBalance(), budget)  # type: ignore[arg-type]
+        spied.private_counts().choose(ATTACKING_GROUPS[name], CutByBalance(), budget)  # type: ignore[arg-type]
     assert (spied.loads, SEEN, budget.charges) == (0, [], ())
 
 
 @pytest.mark.parametrize("groups", [Convertible(), ArrayInName(), OBJECTS, lambda: LINE[0], [0] * CELLS])
 def test_sums_take_nothing_but_arrays_of_whole_numbers(spied: Spied, groups: Any) -> None:
     with pytest.raises(MeasurementMisuse, match="groups"):
-        spied.behind_doors().noisy_sums(groups, Budget(Fraction(1)))
+        spied.private_counts().noisy_sums(groups, Budget(Fraction(1)))
     assert (spied.loads, SEEN) == (0, [])
 
 
@@ -340,7 +340,7 @@ def with_epsilon(epsilon: Any) -> Budget:
 
 
 LEVELS = (1,) * (CELLS - 1).bit_length()
-DOORS = {
+MEASUREMENTS = {
     "noisy_cells": lambda counts, budget: counts.noisy_cells(budget),
     "noisy_sums": lambda counts, budget: counts.noisy_sums(np.arange(CELLS), budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([np.arange(CELLS)], budget),
@@ -351,20 +351,20 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("measurement", MEASUREMENTS)
 @pytest.mark.parametrize(
     "budget",
     [Generous(Fraction(1)), with_epsilon(Lying(1)), with_epsilon(Fraction(10**9)), with_epsilon(50.0), Fraction(1)],
     ids=["a subclass", "an epsilon that lies", "an epsilon made larger", "a float", "a number"],
 )
-def test_no_door_takes_a_budget_with_methods_of_its_own(spied: Spied, door: str, budget: Any) -> None:
+def test_no_measurement_takes_a_budget_with_methods_of_its_own(spied: Spied, measurement: str, budget: Any) -> None:
     with pytest.raises(MeasurementMisuse, match="Budget"):
-        DOORS[door](spied.behind_doors(), budget)
+        MEASUREMENTS[measurement](spied.private_counts(), budget)
     assert (spied.loads, SEEN) == (0, [])
 
 
 def test_the_spy_would_see_a_planted_score(spied: Spied, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before these tests are trusted: a class that somebody adds to the closed set does see the counts."""
     monkeypatch.setattr(scores, "SCORES", (*scores.SCORES, OwnScore))
-    spied.behind_doors().choose(LINE, OwnScore(), Budget(Fraction(1)))
+    spied.private_counts().choose(LINE, OwnScore(), Budget(Fraction(1)))
     assert spied.loads == 1 and len(canaries()) == 1

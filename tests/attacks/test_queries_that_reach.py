@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from attacked import spec
 
-from dphist_pipeline.spec._query_parsing import opened_parser
+from dphist_pipeline.spec._query_parsing import open_parser
 from dphist_pipeline.spec._query_reach import ALLOWED, TABLE_FUNCTIONS
 from dphist_pipeline.spec.mistakes import SpecError
 from dphist_pipeline.spec.model import UNSEEN_CUT
@@ -204,7 +204,7 @@ def test_no_place_of_a_query_hides_a_call(tmp_path: Path, place: str, call: str)
 
 def test_the_engine_that_judges_a_query_reads_no_file_itself(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n1\n")
-    with opened_parser() as parser, pytest.raises(duckdb.PermissionException):
+    with open_parser() as parser, pytest.raises(duckdb.PermissionException):
         parser.execute(f"FROM read_csv('{tmp_path}/x.csv')")
 
 

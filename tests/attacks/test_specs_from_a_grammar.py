@@ -24,8 +24,7 @@ from spec_grammar import attack
 
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential import _table_counts as table_counts
-from dphist_pipeline.confidential import cube, row_tables
-from dphist_pipeline.confidential import measurements as doors
+from dphist_pipeline.confidential import cube, measurements, row_tables
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.publishing import release_files
@@ -181,7 +180,7 @@ def any_list(file: Path, rule: CodeListFolders) -> Path:
     return file.resolve(strict=True)
 
 
-def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+def any_row_count(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool = False) -> np.ndarray:
     return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells).astype(np.int64)
 
 
@@ -230,7 +229,11 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         3,
         lambda: patch.object(Run, "count", rows_told),
     ),
-    "counts without noise": ("the exact count", 6, lambda: patch.object(doors, "_noisy", lambda exact, scale: exact)),
+    "counts without noise": (
+        "the exact count",
+        6,
+        lambda: patch.object(measurements, "_noisy", lambda exact, scale: exact),
+    ),
     "code lists read anywhere": ("the token", 21, lambda: patch.object(sources, "_allowed", any_list)),
     "templates in every field": (
         "the token",

@@ -3,7 +3,7 @@
 Prints two tables and writes them as JSON to benchmarks/results/audit.json: for every way through every mechanism, what
 replays on neighbours found and the empirical lower bound on epsilon; for every planted fault, which audit caught it;
 for every wall that was taken down, the test of the suite that fails then.
-The tightest replay is the largest part that a kind of door lost of what it may lose: 1 says that its bound is reached.
+The tightest replay is the largest part that a kind of measurement lost of what it may lose: 1 reaches its bound.
 In the local model the likelihoods of all reports stand for the replay: they are exact, and the tightest is the largest
 part of epsilon that a report tells.
 Ends with 1 if one of them finds anything, a bound at 1 - 10^-6 exceeds its epsilon, or a planted fault passes.
@@ -83,7 +83,7 @@ def _row(name: str, pair: str, bound: Bound, replays: Verdict, epsilon: Fraction
 
 
 def planted(number: int) -> Row:
-    """Which audit catches a fault of a mechanism or a door."""
+    """Which audit catches a fault of a mechanism or a measurement."""
     fault: Fault = FAULTS[number]
     by_replay = caught_by_replay(fault)
     bound = None
@@ -154,7 +154,7 @@ def tables(rows: Iterable[Row], faults: Iterable[Row]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        tight = ", ".join(f"{door} {part:.2f}" for door, part in row["tightness"].items()) or "–"
+        tight = ", ".join(f"{measurement} {part:.2f}" for measurement, part in row["tightness"].items()) or "–"
         verdict = "; ".join(row["replay"]) or tight
         bounds = f"{row['epsilon']:g} | {row['at_95']:.3f} | {row['at_1e-6']:.3f}"
         neighbours = row["neighbours"].replace("|", "→")

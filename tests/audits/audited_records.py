@@ -1,6 +1,6 @@
 """From records to published files: two releases of neighbouring tables, the second with the first one's answers.
 
-All randomness is kept: what doors answered, and the key by which bounding orders a unit's rows. The clock stands still.
+All randomness is kept: what measurements answered, and the key that orders a unit's rows. The clock stands still.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
-from grey_box import ROW_DOORS, Counts, Doors, Log, losses
+from grey_box import ROW_MEASUREMENTS, Counts, Log, LoggedCounts, losses
 from office import AGE, WARD, Office
 from one_engine import one_engine
 
@@ -91,7 +91,7 @@ class JournalLog(Log):
 
 @dataclass(frozen=True)
 class Released:
-    """What came of one release: all that the world sees, and what the doors did."""
+    """What came of one release: all that the world sees, and what the measurements did."""
 
     code: int
     said: str
@@ -101,21 +101,21 @@ class Released:
 
 @contextmanager
 def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
-    def doors(domain: Any, sensitivity: int, load: Any, journal: Journal) -> Doors:
+    def private_counts(domain: Any, sensitivity: int, load: Any, journal: Journal) -> LoggedCounts:
         def kept() -> Counts:
             log.exact = load()
             return log.exact
 
         log.journal = journal
-        return Doors(domain, sensitivity, kept, log)
+        return LoggedCounts(domain, sensitivity, kept, log)
 
-    def doors_to_rows(limits: Any, load: Any, journal: Journal) -> PrivateRows:
+    def private_rows(limits: Any, load: Any, journal: Journal) -> PrivateRows:
         return PrivateRows(limits, load, log)
 
     with ExitStack() as stack:
         stack.enter_context(one_engine())
-        stack.enter_context(patch.object(sanitizing, "PrivateCounts", doors))
-        stack.enter_context(patch.object(row_quality, "PrivateRows", doors_to_rows))
+        stack.enter_context(patch.object(sanitizing, "PrivateCounts", private_counts))
+        stack.enter_context(patch.object(row_quality, "PrivateRows", private_rows))
         stack.enter_context(patch.object(Run, "refresh_catalogue", lambda run: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))
         stack.enter_context(patch.object(opened, "utc_now", lambda: "2026-11-02T06:00:00Z"))
@@ -164,7 +164,7 @@ class Bureau:
         if (first.code, first.said) != (second.code, second.said):
             return ["a neighbour makes a release end otherwise, or say something else"]
         if [asked.shape() for asked in first.log.asked] != [asked.shape() for asked in second.log.asked]:
-            return ["asks its doors something else on a neighbour"]
+            return ["asks its measurements something else on a neighbour"]
         found = [] if first.files == second.files else ["the same answers were published in other bytes"]
         if "unexpected" in first.said:
             return [first.said]
@@ -180,7 +180,7 @@ class Bureau:
             changes = [
                 there.computed - here.computed
                 for here, there in zip(*asked, strict=True)
-                if here.measurement not in ROW_DOORS
+                if here.measurement not in ROW_MEASUREMENTS
             ]
             if len({int(change.sum()) for change in changes}) > 1:
                 found.append("tables count different rows")

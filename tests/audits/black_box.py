@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from grey_box import Audited, Counts, Doors
+from grey_box import Audited, Counts, LoggedCounts
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
@@ -169,11 +169,11 @@ def pooled() -> Iterator[None]:
 def outputs(audited: Audited, exact: Counts, trials: int) -> Rows:
     """What many runs publish: estimates and their total, unbiased cells, groups, all sums; shape (trials, numbers)."""
     domain = Domain.from_shape(audited.shape)
-    doors: type[Doors] = audited.doors
+    measurements: type[LoggedCounts] = audited.measurements
     rows = []
     with pooled():
         for _ in range(trials):
-            counts = doors(domain, audited.sensitivity, lambda: exact)
+            counts = measurements(domain, audited.sensitivity, lambda: exact)
             rows.append(_row(audited.mechanism.release(counts, Budget(audited.epsilon))))
     return np.array(rows)
 
@@ -194,7 +194,7 @@ def cells_as_trials(audited: Callable[[tuple[int, int]], Audited], cells: int) -
     drawn = []
     for count in (0, 1):
         exact = np.full(side * side, count, dtype=np.int64)
-        counts = Doors(Domain.from_shape(grid), 1, lambda exact=exact: exact)
+        counts = LoggedCounts(Domain.from_shape(grid), 1, lambda exact=exact: exact)
         made = audited(grid)
         drawn.append(made.mechanism.release(counts, Budget(made.epsilon)).values.ravel())
     here, there = drawn

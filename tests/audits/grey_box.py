@@ -1,7 +1,7 @@
-"""Replay on neighbours: every door's answer on x is kept, and the mechanism is run again on x' with those answers.
+"""Replay on neighbours: each measurement's answer on x is kept, and the mechanism is run again on x' with them.
 
-Then all that a mechanism does must be the same, and what a door computed from exact counts may have moved by no more
-than the noise that it really drew pays for. So the loss of a door is not what it declares, but
+Then all that a mechanism does must be the same, and what a measurement computed from exact counts may have moved by no
+more than the noise that it really drew pays for. So the loss of a measurement is not what it declares, but
     sum over what it computed of |computed - computed'| / scale          for Laplace noise, for every draw of it
     sum over groups of 2 · max |score - score'| / scale                  for a choice
     2 · max over splits of the sum of |cost - cost'| / scale             for buckets, if every cost has a draw
@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import Domain
-from dphist_pipeline.confidential import measurements as doors
-from dphist_pipeline.confidential import noise
+from dphist_pipeline.confidential import measurements, noise
 from dphist_pipeline.confidential._queries import LARGEST_COUNT
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.row_queries import ROW_QUERIES
@@ -32,12 +31,12 @@ from dphist_pipeline.mechanisms import Mechanism
 
 Counts = NDArray[np.int64]
 INFINITE = Fraction(10**30)
-ROW_DOORS = {question.measurement for question in ROW_QUERIES}
+ROW_MEASUREMENTS = {question.measurement for question in ROW_QUERIES}
 
 
 @dataclass
 class Asked:
-    """One question to a door, and what it did to answer.
+    """One question to a measurement, and what it did to answer.
 
     Attributes:
         draws: kind, scale and numbers of all noise that was drawn for it.
@@ -113,8 +112,8 @@ def _l1(here: Counts | None, there: Counts | None) -> int:
     return sum(abs(int(a) - int(b)) for a, b in zip(here.tolist(), there.tolist(), strict=True))
 
 
-class Doors(PrivateCounts):
-    """Doors that tell their log of choices."""
+class LoggedCounts(PrivateCounts):
+    """Counts behind measurements that tell their log of choices."""
 
     def __init__(self, domain: Domain, sensitivity: int, load: Callable[[], Counts], answers: Any = None) -> None:
         super().__init__(domain, sensitivity, load, answers)
@@ -132,11 +131,11 @@ class Doors(PrivateCounts):
 
 
 class Log:
-    """A journal in memory that keeps what every door did.
+    """A journal in memory that keeps what every measurement did.
 
     Args:
         frozen: answers by step, which stand whatever is drawn now.
-        silent: whether doors that have an answer do not even draw, as after a crash.
+        silent: whether measurements that have an answer do not even draw, as after a crash.
     """
 
     def __init__(self, frozen: Mapping[str, Counts] | None = None, silent: bool = False) -> None:
@@ -175,7 +174,7 @@ class Log:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Notes every draw of noise, wherever it is drawn, and what doors add it to."""
+        """Notes every draw of noise, wherever it is drawn, and what measurements add it to."""
         with (
             patch.multiple(
                 noise,
@@ -183,10 +182,10 @@ class Log:
                 geometric=self._noted("geometric", noise.geometric),
             ),
             patch.multiple(
-                doors,
-                _noisy=self._before(doors._noisy),
-                _noisy_winners=self._before(doors._noisy_winners),
-                _noisy_buckets=self._before(doors._noisy_buckets),
+                measurements,
+                _noisy=self._before(measurements._noisy),
+                _noisy_winners=self._before(measurements._noisy_winners),
+                _noisy_buckets=self._before(measurements._noisy_buckets),
             ),
         ):
             yield
@@ -217,7 +216,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a replay found, and for each kind of door the largest part that it lost of what it may lose."""
+    """What a replay found, and for each kind of measurement the largest part that it lost of what it may lose."""
 
     findings: list[str]
     tightness: dict[str, float] = field(default_factory=dict)
@@ -239,17 +238,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Audited:
-    """What is audited: a mechanism with its doors, and what it may spend on whom."""
+    """What is audited: a mechanism with its measurements, and what it may spend on whom."""
 
     mechanism: Mechanism
     shape: tuple[int, ...]
     sensitivity: int
     epsilon: Fraction
-    doors: type[Doors] = Doors
+    measurements: type[LoggedCounts] = LoggedCounts
 
     def run(self, exact: Counts, log: Log) -> Run:
         """One run, with every draw noted."""
-        counts = self.doors(Domain.from_shape(self.shape), self.sensitivity, lambda: exact, log)
+        counts = self.measurements(Domain.from_shape(self.shape), self.sensitivity, lambda: exact, log)
         with log.listening():
             return Run(log, self.mechanism.release(counts, Budget(self.epsilon)))
 
@@ -261,13 +260,13 @@ class Audited:
             resumed = self.run(there, Log(first.log.answers, silent=True))
         except Exception as error:
             return Verdict([f"fails on a neighbour: {type(error).__name__}"])
-        found = [f"{kind} outside a door" for kind in {*first.log.stray, *second.log.stray}]
+        found = [f"{kind} outside a measurement" for kind in {*first.log.stray, *second.log.stray}]
         if [asked.shape() for asked in first.log.asked] != [asked.shape() for asked in second.log.asked]:
-            return Verdict([*found, "asks its doors something else on a neighbour"])
+            return Verdict([*found, "asks its measurements something else on a neighbour"])
         if not first.gave() == second.gave() == resumed.gave():
             found.append("the estimate depends on more than the answers")
         if [asked.question for asked in resumed.log.asked] != [asked.question for asked in first.log.asked]:
-            found.append("asks its doors something else when it resumes")
+            found.append("asks its measurements something else when it resumes")
         found += misspent(first, self.epsilon)
         lost = losses(
             first.log.asked, second.log.asked, (there - here).reshape(self.shape), self.sensitivity, self.epsilon
@@ -279,7 +278,7 @@ def misspent(run: Run, epsilon: Fraction) -> list[str]:
     """Questions that were not charged, and charges that do not sum exactly to the declared epsilon."""
     asked = [(asked.step, asked.epsilon) for asked in run.log.asked]
     charged = [charge for charge in run.estimate.charges if not charge[0].endswith("(forfeited)")]
-    found = [] if asked == charged else ["what doors took is not what was charged"]
+    found = [] if asked == charged else ["what measurements took is not what was charged"]
     if sum((share for _, share in run.estimate.charges), Fraction(0)) != epsilon:
         found.append("charges do not sum to the declared epsilon")
     return found
@@ -288,16 +287,16 @@ def misspent(run: Run, epsilon: Fraction) -> list[str]:
 def losses(
     first: Sequence[Asked], second: Sequence[Asked], moved: Counts, sensitivity: int, epsilon: Fraction
 ) -> Verdict:
-    """Doors whose computations moved further than they declare, or than their noise pays for."""
+    """Measurements whose computations moved further than they declare, or than their noise pays for."""
     distance = int(np.abs(moved).sum())
     found, total, whole, tightness = [], Fraction(0), Fraction(0), dict[str, float]()
     if distance > sensitivity:
         found.append(f"counts moved by {distance} and the declared sensitivity is {sensitivity}")
     for here, there in zip(first, second, strict=True):
-        # What is seen of rows moves though no count does: these doors have a sensitivity of their own.
+        # What is seen of rows moves though no count does: these measurements have a sensitivity of their own.
         loss, allowed = (
             here.loss(there),
-            here.epsilon * (1 if here.measurement in ROW_DOORS else Fraction(distance, sensitivity)),
+            here.epsilon * (1 if here.measurement in ROW_MEASUREMENTS else Fraction(distance, sensitivity)),
         )
         total, whole = total + loss, whole + allowed
         if allowed:
@@ -308,12 +307,12 @@ def losses(
             )
         found += [f"{here.measurement} '{here.step}' {problem}" for problem in _beyond(here, there, moved, distance)]
     if total > min(epsilon, whole):
-        found.append(f"all doors together lost {float(total):.3g} of {float(epsilon):.3g}")
+        found.append(f"all measurements together lost {float(total):.3g} of {float(epsilon):.3g}")
     return Verdict(found, tightness)
 
 
 def _beyond(here: Asked, there: Asked, moved: Counts, distance: int) -> list[str]:
-    """Where what a door computed moved by more than its constant times what the counts did."""
+    """Where what a measurement computed moved by more than its constant times what the counts did."""
     if here.scores:
         parts = zip(here.groups, here.scores, there.scores, strict=True)
         reach = [

@@ -1,6 +1,7 @@
-"""Alone: `python tests/audits/mutations.py --only '/(confidential|estimates)/'`; one: `--only 'doors.py: the scale'`.
+"""Alone: `python tests/audits/mutations.py --only '/(confidential|estimates)/'`;
+one: `--only 'measurements.py: the scale'`.
 
-Mutations of the room: doors, noise, queries, scores, bounding, the journal, and public budgets.
+Mutations of the privacy boundary: measurements, noise, queries, scores, bounding, the journal, and public budgets.
 """
 
 from __future__ import annotations
@@ -16,26 +17,28 @@ BOUNDARY = (
             "unit/test_weighted_sums.py",
             "unit/test_ends_of_noise.py",
             "unit/test_buckets.py",
-            "unit/test_doors.py",
+            "unit/test_measurements.py",
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("query.sensitivity(self.sensitivity),", "question.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("query.sensitivity(self.sensitivity),", "query.sensitivity(1),", "noise for Δ = 1"),
             Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
-            Mutation("str(budget.spend())", "str(budget.epsilon)", "a door spends nothing"),
-            Mutation("type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses open a door"),
+            Mutation("str(budget.spend())", "str(budget.epsilon)", "a measurement spends nothing"),
+            Mutation(
+                "type(budget) is not Budget or", "not isinstance(budget, Budget) or", "subclasses buy a measurement"
+            ),
             Mutation(
                 "if not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:",
                 "if not SMALLEST_EPSILON <= budget.epsilon:",
-                "a budget that was enlarged opens a door",
+                "a budget that was enlarged buys a measurement",
             ),
             Mutation("np.argmax(part + more)", "np.argmax(part)", "a choice without noise"),
             Mutation("[part - less for part, less", "[part - 0 * less for part, less", "buckets without noise"),
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
             Mutation('"partition": query.digest', '"partition": ""', "the journal forgets which groups were asked"),
             Mutation(
-                "WeightedSums(_unpacked(kept, self",
-                "question or (_unpacked(kept, self",
+                "WeightedSums(_unpack_lines(kept, self",
+                "query or (_unpack_lines(kept, self",
                 "a run goes on with its own weights",
             ),
             Mutation("budget.epsilon * min(parts)", "budget.epsilon * max(parts)", "a tree is refused half drawn"),
@@ -95,7 +98,7 @@ BOUNDARY = (
             "unit/test_weighted_sums.py",
             "unit/test_choice.py",
             "unit/test_buckets.py",
-            "unit/test_doors.py",
+            "unit/test_measurements.py",
             "golden/test_queries_to_measurements.py",
             "attacks/test_mechanisms_that_peek.py",
         ),
@@ -144,7 +147,7 @@ BOUNDARY = (
     ),
     Part(
         "dphist_pipeline/confidential/_plain_values.py",
-        ("unit/test_doors.py", "attacks/test_mechanisms_that_peek.py", "mechanisms/test_scores.py"),
+        ("unit/test_measurements.py", "attacks/test_mechanisms_that_peek.py", "mechanisms/test_scores.py"),
         (
             Mutation("type(value) is not int or", "not isinstance(value, int) or", "numbers with methods of their own"),
             Mutation("np.asarray(values)", "np.asanyarray(values)", "arrays with methods of their own"),
@@ -174,6 +177,7 @@ BOUNDARY = (
             Mutation("% number == remainder", "% number <= remainder", "rows stand in several slices"),
             Mutation("part_of == part)", "part_of <= part)", "rows stand in several parts"),
             Mutation(".drop_nulls(words)", "", "rows in no cell count"),
+            Mutation("part.unique()", "part.unique(words)", "equal rows of two units are one row"),
         ),
     ),
     Part(
@@ -213,7 +217,7 @@ BOUNDARY = (
         (
             Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
             Mutation("staged, marks, seen, key", "staged, marks, seen + 1, key", "failures of T + 1 rows"),
-            Mutation("plan.domain.cells, seen, key)", "plan.domain.cells, seen + 1, key)", "and cut"),
+            Mutation("plan.domain.cells, seen, key,", "plan.domain.cells, seen + 1, key,", "and cut"),
             Mutation(
                 "_rows_by_unit(rows, seen).select(",
                 'rows.group_by("unit").agg(rows=pl.len()).select(',
@@ -242,7 +246,7 @@ BOUNDARY = (
             ),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
-            Mutation("plan.max_rows_per_unit, key)", "plan.max_rows_per_unit + 1, key)", "R + 1 rows a unit"),
+            Mutation("plan.max_rows_per_unit, key", "plan.max_rows_per_unit + 1, key", "R + 1 rows a unit"),
         ),
     ),
     Part(
@@ -301,7 +305,7 @@ BOUNDARY = (
     ),
     Part(
         "dphist_pipeline/estimates/budget.py",
-        ("unit/test_budget.py", "unit/test_doors.py"),
+        ("unit/test_budget.py", "unit/test_measurements.py"),
         (
             Mutation("if sum(parts.values()) != 1:", "if sum(parts.values()) < 1:", "shares spend more than there is"),
             Mutation("        child._charges = self._charges\n", "", "what shares spend is not told"),

@@ -434,7 +434,7 @@ LEDGER = (
         ("golden/test_kept_store.py",),
         (
             Mutation(
-                "        if not store.published(key).exists():\n            store.refuse_form_1()\n",
+                "        if not store.published(key).exists():\n            store.refuse_old_layout()\n",
                 "",
                 "charged in a store that earlier versions read, and not published",
             ),
@@ -477,7 +477,7 @@ LEDGER = (
                 "no witness knows",
             ),
             Mutation(
-                "            store.refuse_cut(ledger, witness)\n        key",
+                "            store.refuse_truncated_ledger(ledger, witness)\n        key",
                 "        key",
                 "a cut ledger charges",
             ),
@@ -506,12 +506,12 @@ LEDGER = (
         "dphist_pipeline/releasing/run.py",
         (
             "system/test_resume.py",
-            "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_door_draws",
+            "attacks/test_exact_files_that_stay.py::test_no_exact_count_lies_on_the_disk_while_a_measurement_draws",
             "system/test_races.py::test_a_revision_overtaken_by_another_spends_nothing_until_asked_again",
         ),
         (
             Mutation("once: Load = cache(load)", "once: Load = load", "a period is read twice for one charge"),
-            Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while doors draw"),
+            Mutation("    cube.unlink()\n", "", "exact counts lie on the disk while measurements draw"),
             Mutation("if charge.reason != self.request.reason:", "if False:", "another's revision is given back"),
         ),
     ),
@@ -526,7 +526,7 @@ LEDGER = (
             Mutation(
                 "        self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)\n        store.forget",
                 "        store.forget",
-                "what was rejected while a door drew goes on",
+                "what was rejected while a measurement drew goes on",
             ),
             Mutation(
                 "            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_SINCE)\n",
@@ -595,7 +595,7 @@ LEDGER = (
         (
             Mutation("        ledger.require(list(self.named_entries()))\n", "", "an older ledger spends again"),
             Mutation(
-                "                    self.vouched_audit(charge, recorded)\n",
+                "                    self.read_vouched_audit(charge, recorded)\n",
                 "",
                 "verify takes files of another draw",
             ),
@@ -648,7 +648,7 @@ LEDGER = (
     Part(
         "dphist_pipeline/releasing/due.py",
         ("system/test_dagster_periods.py",),
-        (Mutation("if period.key <= first:", "if False:", "all of history is charged at the first tick"),),
+        (Mutation("if period.key < first:", "if False:", "all of history is charged at the first tick"),),
     ),
     Part(
         "dphist_pipeline/releasing/_vouching.py",
@@ -671,7 +671,7 @@ LEDGER = (
         ("system/test_plausible.py",),
         (
             Mutation(
-                "                self.store.keep_doubted(charge)\n",
+                "                self.store.mark_for_approval(charge)\n",
                 "                pass\n",
                 "an edit of the spec publishes what was in doubt",
             ),
@@ -756,13 +756,9 @@ LEDGER = (
         (Mutation("if name.lower() not in TABLE_FUNCTIONS:", "if False:", "read_csv() reads any file"),),
     ),
     Part(
-        "dphist_pipeline/cli/app.py",
+        "dphist_pipeline/cli/failures.py",
         ("unit/test_cli.py",),
-        (
-            Mutation(
-                "        kind = type(error).__name__\n", "        kind = str(error)\n", "an engine's message, values in"
-            ),
-        ),
+        (Mutation("kind = type(error).__name__\n", "kind = str(error)\n", "an engine's message, values in"),),
     ),
     Part(
         "dphist_pipeline/local/contributor.py",

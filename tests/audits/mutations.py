@@ -12,7 +12,7 @@ A first run of every file of tests without a mutation notes which of them call w
 mutation is tried on the quickest that call what it changes, then on all that its part names, then on the quickest of
 other parts that call it.
 
-    python tests/audits/mutations.py [--room ROOM ...] [--survivors] [--only PART] [--processes 2] [--report]
+    python tests/audits/mutations.py [--list LIST ...] [--survivors] [--only PART] [--processes 2] [--report]
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PYTEST = ("-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 HERE = ("-m", "not soak and not audit and not outside")  # slow tests, too, which `make test` leaves to `make test-all`
 OUTSIDE = ("-m", "not soak and not audit")  # tests of a second engine or with a server of objects, too
 NEEDED_OUTSIDE = re.compile("spark|bucket|object_|dagster")  # in the names of their files
-ROOMS = ("boundary", "reading", "ledger")
+LISTS = ("boundary", "reading", "ledger")
 LIBRARIES = ("numpy", "polars", "duckdb", "pyarrow.parquet", "scipy.stats", "numba", "sqlalchemy", "pydantic")
 
 
@@ -323,20 +323,20 @@ def tried(pool: ProcessPoolExecutor, asked: list[tuple[Part, Mutation]], at_once
         yield row
 
 
-def parts(rooms: Iterable[str] = ROOMS) -> Iterator[Part]:
-    """The mutations of rooms: a file for each, with the table of the same name in capitals."""
-    for room in rooms:
-        yield from getattr(importlib.import_module(f"mutated_{room}"), room.upper())
+def parts(lists: Iterable[str] = LISTS) -> Iterator[Part]:
+    """The mutations of some lists: a file for each, with the table of the same name in capitals."""
+    for name in lists:
+        yield from getattr(importlib.import_module(f"mutated_{name}"), name.upper())
 
 
-def selected(only: str, rooms: Iterable[str] = ROOMS, among: Collection[str] | None = None) -> list[Part]:
-    """The mutations of rooms whose `file: why` a regular expression finds.
+def selected(only: str, lists: Iterable[str] = LISTS, among: Collection[str] | None = None) -> list[Part]:
+    """The mutations of some lists whose `file: why` a regular expression finds.
 
     Args:
         among: of these names alone, each a `file: why`; None for all.
     """
     found = []
-    for part in parts(rooms):
+    for part in parts(lists):
         named = [(one, f"{part.file}: {one.why}") for one in part.mutations]
         asked = tuple(one for one, name in named if re.search(only, name) and (among is None or name in among))
         found += [part._replace(mutations=asked)] * bool(asked)
@@ -353,13 +353,13 @@ def main() -> int:
     """Tries the mutations, prints the table, and gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="PART", help="a regular expression for `file: mutation`")
-    parser.add_argument("--room", action="append", choices=ROOMS, help="mutations of this room; may be repeated")
+    parser.add_argument("--list", action="append", choices=LISTS, help="mutations of this list; may be repeated")
     parser.add_argument("--survivors", action="store_true", help="only what the last report told as survived")
     parser.add_argument("--report", action="store_true", help="try nothing; write what is known to docs/")
     parser.add_argument("--processes", type=int, default=2, help="mutations that are tried at once")
     parser.add_argument("--at-once", action="store_true", help="run no test without a mutation: all tests, not chosen")
     options = parser.parse_args()
-    parts = selected(options.only, options.room or ROOMS, survivors() if options.survivors else None)
+    parts = selected(options.only, options.list or LISTS, survivors() if options.survivors else None)
     try:
         for part in parts:
             for mutation in part.mutations:

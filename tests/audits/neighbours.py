@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 from black_box import Bound, lower_bound, outputs
-from grey_box import Audited, Counts, Doors, Log
+from grey_box import Audited, Counts, Log, LoggedCounts
 
 from dphist_pipeline.mechanisms import Mechanism
 
@@ -58,9 +58,11 @@ def pairs() -> Iterator[Pair]:
         yield Pair(np.array(here), np.array(here) + moved)
 
 
-def audited_on(mechanism: Mechanism, pair: Pair, epsilon: Fraction, doors: type[Doors] = Doors) -> Audited:
+def audited_on(
+    mechanism: Mechanism, pair: Pair, epsilon: Fraction, measurements: type[LoggedCounts] = LoggedCounts
+) -> Audited:
     """A mechanism on the grid of a pair, with its distance as the sensitivity."""
-    return Audited(mechanism, pair.here.shape, pair.sensitivity, epsilon, doors)
+    return Audited(mechanism, pair.here.shape, pair.sensitivity, epsilon, measurements)
 
 
 def bounded(audited: Audited, pair: Pair, trials: int) -> Bound:
@@ -68,14 +70,14 @@ def bounded(audited: Audited, pair: Pair, trials: int) -> Bound:
     return lower_bound(outputs(audited, pair.here, trials // 2), outputs(audited, pair.there, trials // 2))
 
 
-def doors_opened(mechanism: Mechanism, pair: Pair, epsilon: Fraction) -> int:
-    """How many kinds of doors a run asks: with few cells, some mechanisms have nothing to choose."""
+def kinds_of_measurements(mechanism: Mechanism, pair: Pair, epsilon: Fraction) -> int:
+    """How many kinds of measurements a run asks: with few cells, some mechanisms have nothing to choose."""
     return len({asked.measurement for asked in audited_on(mechanism, pair, epsilon).run(pair.here, Log()).log.asked})
 
 
 def worst_pair(mechanism: Mechanism, epsilon: Fraction, pilot: int = PILOT) -> Pair:
-    """Of the pairs that open the most kinds of doors, the one on which a short run already shows the largest bound."""
-    opened = [(doors_opened(mechanism, pair, epsilon), pair) for pair in pairs()]
+    """Of the pairs with the most kinds of measurements, the one on which a short run shows the largest bound."""
+    opened = [(kinds_of_measurements(mechanism, pair, epsilon), pair) for pair in pairs()]
     most = max(kinds for kinds, _ in opened)
     able = [pair for kinds, pair in opened if kinds == most]
     found = [(bounded(audited_on(mechanism, pair, epsilon), pair, 2 * pilot).shown, pair) for pair in able]

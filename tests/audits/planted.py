@@ -1,6 +1,6 @@
 """Faults of a few lines each, planted beside the package: audits that miss one of them prove nothing.
 
-Each is a mechanism, or doors, with something wrong that has been printed or built before.
+Each is a mechanism, or measurements, with something wrong that has been printed or built before.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 import numpy as np
-from grey_box import Audited, Counts, Doors, Log
+from grey_box import Audited, Counts, Log, LoggedCounts
 from neighbours import Pair
 
-from dphist_pipeline.confidential import measurements as doors
-from dphist_pipeline.confidential import noise, scores
+from dphist_pipeline.confidential import measurements, noise, scores
 from dphist_pipeline.confidential._queries import Contrasts, Query, Sums, WeightedSums
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.scores import Score
@@ -32,26 +31,26 @@ Caught = Literal["replay", "black box"]
 
 
 def exact_counts(counts: PrivateCounts) -> Counts:
-    """What no mechanism may do: look behind the doors."""
+    """What no mechanism may do: look at exact counts."""
     seen: Counts = counts._PrivateCounts__exact()  # type: ignore[attr-defined]
     return seen
 
 
-class HalfTheScale(Doors):
+class HalfTheScale(LoggedCounts):
     """Noise of half the scale."""
 
     def _scale(self, question: Query, budget: Budget) -> Fraction:
         return super()._scale(question, budget) / 2
 
 
-class WithoutSensitivity(Doors):
+class WithoutSensitivity(LoggedCounts):
     """Noise for one row, whatever one unit may change; and so scores that move by 1 for a neighbour, not for a row."""
 
     def _scale(self, question: Query, budget: Budget) -> Fraction:
         return super()._scale(question, budget) / self.sensitivity
 
 
-class NoiseOfOneAxis(Doors):
+class NoiseOfOneAxis(LoggedCounts):
     """Noise for the wavelet of a cube that counts the levels of its longest axis alone."""
 
     def _scale(self, question: Query, budget: Budget) -> Fraction:
@@ -60,7 +59,7 @@ class NoiseOfOneAxis(Doors):
         return super()._scale(Contrasts((max(question.shape),)), budget)
 
 
-class NoiseOfTheLightestCell(Doors):
+class NoiseOfTheLightestCell(LoggedCounts):
     """Noise for weighted sums that covers a row in the cell of the smallest weights alone."""
 
     def _scale(self, question: Query, budget: Budget) -> Fraction:
@@ -90,7 +89,7 @@ class Tilted(Mechanism):
 @contextmanager
 def cells_without_noise() -> Iterator[None]:
     """Buckets of one cell whose costs have no noise, as DAWA is commonly coded: they cost 0 whatever the counts."""
-    whole = doors._noisy_buckets
+    whole = measurements._noisy_buckets
 
     def bare(costs: Any, scale: Fraction) -> Counts:
         def short(scale: Fraction, size: int, draw: Any = noise.geometric) -> Counts:
@@ -99,11 +98,11 @@ def cells_without_noise() -> Iterator[None]:
         with patch.object(noise, "geometric", short):
             return whole(costs, scale)
 
-    with patch.object(doors, "_noisy_buckets", bare):
+    with patch.object(measurements, "_noisy_buckets", bare):
         yield
 
 
-class RedrawnCells(Doors):
+class RedrawnCells(LoggedCounts):
     """Draws noisy cells again until none is negative."""
 
     def noisy_cells(self, budget: Budget) -> Any:
@@ -123,7 +122,7 @@ class SumOfEveryBin(Sums):
         return super().answers(exact)[self.groups]
 
 
-class DrawPerBin(Doors):
+class DrawPerBin(LoggedCounts):
     """Sums of groups as lines 9 to 11 of Chen et al. (2024) print them: a draw for every bin of a group."""
 
     def noisy_bins(self, groups: Counts, budget: Budget) -> Any:
@@ -193,7 +192,7 @@ class ExactCandidates(Mechanism):
 
 @dataclass(frozen=True)
 class SpentTwice(Mechanism):
-    """Shows one budget at two doors, and publishes the mean of what they say."""
+    """Shows one budget at two measurements, and publishes the mean of what they say."""
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         again = counts.noisy_cells(Budget(budget.epsilon, "again"))
@@ -282,7 +281,7 @@ class Fault:
     name: str
     mechanism: Mechanism
     pair: Pair
-    doors: type[Doors] = Doors
+    measurements: type[LoggedCounts] = LoggedCounts
     epsilon: Fraction = Fraction(1)
     trials: int = 8_000
     replay: bool = True
@@ -293,7 +292,7 @@ class Fault:
     @property
     def audited(self) -> Audited:
         sensitivity = self.sensitivity or self.pair.sensitivity
-        return Audited(self.mechanism, self.shape or self.pair.here.shape, sensitivity, self.epsilon, self.doors)
+        return Audited(self.mechanism, self.shape or self.pair.here.shape, sensitivity, self.epsilon, self.measurements)
 
 
 def _pair(here: list[int], there: list[int]) -> Pair:
@@ -303,7 +302,7 @@ def _pair(here: list[int], there: list[int]) -> Pair:
 SPLIT = _pair([3, 3, 0, 0], [3, 3, 1, 0])
 APART, TOGETHER = _pair([0, 0], [1, 1]), _pair([0, 0], [1, 0])
 FAULTS = [
-    Fault("half the noise scale at the doors", Geometric(), TOGETHER, HalfTheScale),
+    Fault("half the noise scale at the measurements", Geometric(), TOGETHER, HalfTheScale),
     Fault("half the noise scale in the sampler", Geometric(), TOGETHER, replay=False, within=half_in_the_sampler),
     Fault("Δ of add_remove under substitute", Geometric(), _pair([1, 0], [0, 1]), sensitivity=1),
     Fault("noise for one row of a unit that has two", build("ahp", {}), APART, WithoutSensitivity, trials=0),

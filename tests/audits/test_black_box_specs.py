@@ -296,7 +296,7 @@ def test_some_neighbours_move_counts_as_far_as_declared(tmp_path: Path) -> None:
         assert trial.bound_on_epsilon(20_000) > 0.5
 
 
-def unbounded(staged: Path, cells: int, max_rows: int, key: bytes) -> Counts:
+def unbounded(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool = False) -> Counts:
     return np.bincount(pl.read_parquet(staged)["code"], minlength=cells).astype(np.int64)
 
 

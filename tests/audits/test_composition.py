@@ -30,7 +30,7 @@ def accountant() -> Any:
     return found
 
 
-def doors_asked(way: Way, epsilon: Fraction) -> list[Asked]:
+def queries_asked(way: Way, epsilon: Fraction) -> list[Asked]:
     mechanism = way.built()
     assert mechanism is not None
     assert serves(mechanism, (CELLS,), SENSITIVITY, epsilon)
@@ -39,7 +39,7 @@ def doors_asked(way: Way, epsilon: Fraction) -> list[Asked]:
 
 
 def distribution(accountant: Any, asked: Asked) -> Any:
-    """The privacy loss of one door, from the noise that it drew and how far its numbers may move."""
+    """The privacy loss of one measurement, from the noise that it drew and how far its numbers may move."""
     (drawn,) = asked.draws
     kind, scale, _ = drawn
     if kind == "geometric":
@@ -56,14 +56,14 @@ def distribution(accountant: Any, asked: Asked) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", mostly_audited(EPSILONS, [1]), ids=str)
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_another_accountant_finds_the_same_epsilon_for_what_doors_drew(
+def test_another_accountant_finds_the_same_epsilon_for_what_measurements_drew(
     accountant: Any, way: Way, epsilon: Fraction
 ) -> None:
-    asked = doors_asked(way, epsilon)
+    asked = queries_asked(way, epsilon)
     whole = distribution(accountant, asked[0])
-    for door in asked[1:]:
-        whole = whole.compose(distribution(accountant, door))
-    taken = sum((door.epsilon for door in asked), Fraction(0))
+    for measurement in asked[1:]:
+        whole = whole.compose(distribution(accountant, measurement))
+    taken = sum((measurement.epsilon for measurement in asked), Fraction(0))
     assert float(whole.get_epsilon_for_delta(0.0)) == pytest.approx(float(taken), abs=2 * GRID * len(asked))
     assert taken <= epsilon
 

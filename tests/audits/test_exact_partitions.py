@@ -56,7 +56,7 @@ Noise = Callable[[int, int], Spread]  # of a bucket, from its size and its exact
 
 
 def one_sided(scale: float) -> Noise:
-    """What the door does: every bucket's cost minus geometric noise."""
+    """What the measurement does: every bucket's cost minus geometric noise."""
     many = math.ceil(-scale * math.log(LEFT))
     parts = np.exp(-np.arange(many) / scale) * -math.expm1(-1 / scale)
     return lambda size, cost: Spread(cost - many + 1, parts[::-1])
@@ -211,7 +211,7 @@ def test_the_exact_computation_finds_a_planted_fault(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_door_chooses_with_these_probabilities() -> None:
+def test_the_measurement_chooses_with_these_probabilities() -> None:
     line, savings, runs = [0, 4, 4, 5, 0], (3, 2, 1), 5_000
     exact = np.array(line, dtype=np.int64)
     counts = PrivateCounts(Domain.from_shape((5,)), 1, lambda: exact)

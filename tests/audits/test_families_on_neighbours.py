@@ -1,4 +1,4 @@
-"""Families of tables: the same on neighbours with frozen answers, no door beyond its share, and planted faults noticed.
+"""Families of tables: the same on neighbours with frozen answers, nothing beyond its share, planted faults noticed.
 
 The counts of every measured marginal come from one grid of rows, whose neighbour has one unit's rows more, less or
 elsewhere. Tables are plain, or at several levels of one axis.
@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from black_box import Bound, lower_bound, pooled
-from grey_box import Counts, Doors, Log, losses
+from grey_box import Counts, Log, LoggedCounts, losses
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -60,15 +60,17 @@ class Planted:
     """A family with something wrong, or nothing."""
 
     of: Family
-    doors: type[Doors] = Doors
+    measurements: type[LoggedCounts] = LoggedCounts
     counted: Callable[[Family, Counts, frozenset[int]], Counts] = marginal
     within: Callable[[Counts], AbstractContextManager[Any]] = lambda exact: nullcontext()
 
     def run(self, exact: Counts, log: Log | None, sensitivity: int, epsilon: Fraction) -> FamilyEstimate:
-        """One release, all of whose doors write into one log."""
+        """One release, all of whose measurements write into one log."""
         with self.within(exact):
             counts = [
-                self.doors(self.of.grid(axes), sensitivity, lambda axes=axes: self.counted(self.of, exact, axes), log)
+                self.measurements(
+                    self.of.grid(axes), sensitivity, lambda axes=axes: self.counted(self.of, exact, axes), log
+                )
                 for axes in mechanism.shares_for(self.of).marginals
             ]
             return Tables().release_family(self.of, counts, Budget(epsilon))
@@ -82,12 +84,12 @@ class Planted:
         with second.listening():
             again = self.run(there, second, sensitivity, epsilon)
         if [asked.shape() for asked in first.asked] != [asked.shape() for asked in second.asked]:
-            return ["asks its doors something else on a neighbour"]
-        found = [f"{kind} noise outside a door" for kind in {*first.stray, *second.stray}]
+            return ["asks its measurements something else on a neighbour"]
+        found = [f"{kind} noise outside a measurement" for kind in {*first.stray, *second.stray}]
         if gave(made) != gave(again):
             found.append("the estimate depends on more than the answers")
         if [(asked.step, asked.epsilon) for asked in first.asked] != list(made.charges):
-            found.append("what doors took is not what was charged")
+            found.append("what measurements took is not what was charged")
         if made.epsilon != epsilon:
             found.append("charges do not sum to the declared epsilon")
         return found + losses(first.asked, second.asked, there - here, sensitivity, epsilon).findings
@@ -117,7 +119,7 @@ def test_a_family_does_the_same_on_neighbours(of: Family, pair: tuple[Counts, Co
     assert Planted(of).findings(*pair, epsilon) == []
 
 
-class SpentTwice(Doors):
+class SpentTwice(LoggedCounts):
     """A share of epsilon that pays for two questions."""
 
     def noisy_cells(self, budget: Budget) -> Any:
@@ -145,7 +147,7 @@ def chosen_from_data(exact: Counts) -> Iterator[None]:
 FAULTS = {
     "a share spent twice": (Planted(LEVELS, SpentTwice), "not what was charged"),
     "tables that count different rows": (Planted(LEVELS, counted=of_other_rows), "moved by 2, and may by 1"),
-    "a strategy chosen from data": (Planted(LEVELS, within=chosen_from_data), "asks its doors something else"),
+    "a strategy chosen from data": (Planted(LEVELS, within=chosen_from_data), "asks its measurements something else"),
 }
 
 
@@ -177,7 +179,7 @@ def test_the_black_box_shows_no_more_than_the_epsilon_of_a_family() -> None:
     assert shown(Planted(LEVELS), 600).sure <= 1
 
 
-class WithoutShares(Doors):
+class WithoutShares(LoggedCounts):
     """Noise that does not know of shares, nor of epsilon."""
 
     def _scale(self, question: Any, budget: Budget) -> Fraction:

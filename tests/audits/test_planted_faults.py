@@ -42,23 +42,23 @@ def test_every_fault_is_found_by_one_of_the_two() -> None:
 
 
 def test_the_log_keeps_the_scale_that_was_drawn_not_the_one_that_was_declared() -> None:
-    (asked,) = shown_by_log(BY_NAME["half the noise scale at the doors"]).asked
+    (asked,) = shown_by_log(BY_NAME["half the noise scale at the measurements"]).asked
     (drawn,) = asked.draws
     assert (drawn[0], drawn[1], drawn[2].size) == ("discrete_laplace", Fraction(1, 2), 2)
     assert asked.computed is not None and asked.computed.tolist() == [0, 0]
 
 
-def question(epsilon: str, computed: list[int], scale: str, door: str = "noisy_cells") -> Asked:
+def question(epsilon: str, computed: list[int], scale: str, measurement: str = "noisy_cells") -> Asked:
     noise = np.zeros(len(computed), dtype=np.int64)
     draws = [("discrete_laplace", Fraction(scale), noise)]
-    return Asked("counts", {"door": door, "epsilon": epsilon}, draws, np.array(computed))
+    return Asked("counts", {"door": measurement, "epsilon": epsilon}, draws, np.array(computed))
 
 
 def lost(here: Asked, there: Asked, moved: list[int], sensitivity: int) -> list[str]:
     return losses([here], [there], np.array(moved), sensitivity, Fraction(1)).findings
 
 
-def test_a_door_may_lose_its_share_times_how_far_the_counts_moved() -> None:
+def test_a_measurement_may_lose_its_share_times_how_far_the_counts_moved() -> None:
     # Epsilon 1 for 4 rows, of which 2 moved: scale 4 loses 2/4, and may; a scale a little smaller may not.
     here = question("1", [5, 5, 5], "4")
     assert lost(here, question("1", [6, 4, 5], "4"), [1, -1, 0], 4) == []
@@ -66,7 +66,7 @@ def test_a_door_may_lose_its_share_times_how_far_the_counts_moved() -> None:
     assert any("lost" in found for found in lost(close[0], close[1], [1, -1, 0], 4))
 
 
-def test_a_door_may_not_move_further_than_its_constant_times_the_counts() -> None:
+def test_a_measurement_may_not_move_further_than_its_constant_times_the_counts() -> None:
     here, there = question("1", [5, 5], "10"), question("1", [6, 4], "10")
     assert lost(here, there, [1, 0], 1) == ["noisy_cells 'counts' moved by 2, and may by 1"]
     here, there = (question("1", counts, "10", "noisy_contrasts") for counts in ([5, 5], [6, 4]))
@@ -78,8 +78,8 @@ def test_an_answer_without_noise_loses_more_than_any_epsilon() -> None:
     assert here.loss(there) > 10**9 and here.loss(here) == 0
 
 
-def test_a_share_that_no_door_took_must_be_forfeited() -> None:
+def test_a_share_that_no_measurement_took_must_be_forfeited() -> None:
     fault = BY_NAME["a budget spent twice"]
     run = fault.audited.run(fault.pair.here, shown_by_log(fault).__class__())
-    assert misspent(run, Fraction(1)) == ["what doors took is not what was charged"]
+    assert misspent(run, Fraction(1)) == ["what measurements took is not what was charged"]
     assert misspent(run, Fraction(2))[1:] == ["charges do not sum to the declared epsilon"]

@@ -1,6 +1,6 @@
 """From records to files: bounding and binning included, a neighbour moves nothing further than noise was bought for.
 
-With the doors' answers kept, the public files are the same byte for byte; with others, they have the same layout.
+With the measurements' answers kept, the public files are the same byte for byte; with others, their layout is the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from examples import mostly_audited
 
 LONG = pytest.mark.audit
 YEARS = {**AGE, "width": 5}  # 23 cells, so that every mechanism has something to choose
-# Quickly, one for every kind of door.
+# Quickly, one for every kind of measurement.
 QUICK = {"geometric", "ahp", "privelet", "structure_first", "kd_hierarchy"}
 NAMES = [name if name in QUICK else pytest.param(name, marks=LONG) for name in mechanisms.names()]
 
@@ -49,7 +49,9 @@ def notion(kind: str) -> str:
 
 @pytest.mark.parametrize("kind", SOME_KINDS)
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 40), marks=LONG)], ids=["few", "many"])
-def test_one_unit_moves_counts_and_doors_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
+def test_one_unit_moves_counts_and_measurements_no_further_than_declared(
+    office: Office, kind: str, seeds: range
+) -> None:
     bureau = Bureau(office, notion(kind))
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 
@@ -92,6 +94,16 @@ def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Of
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
 def test_what_is_said_of_a_familys_rows_moves_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind), **FAMILY, quality=QUALITY)
+    assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
+
+
+PERSONS = {"take": "one_per_cell", "quality": QUALITY}
+
+
+@pytest.mark.parametrize("kind", SOME_KINDS)
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 30), marks=LONG)], ids=["one", "many"])
+def test_one_unit_moves_counts_of_persons_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
+    bureau = Bureau(office, notion(kind), **PERSONS)
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 
 
@@ -161,19 +173,26 @@ def published(released: Released, column: str) -> list[Any]:
 # Planted faults on the way from records to counts.
 
 
-def by_engine_order(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+def by_engine_order(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool) -> np.ndarray:
     kept = pl.read_parquet(staged).group_by("unit", maintain_order=True).head(max_rows)
     return np.bincount(kept["code"], minlength=cells)
 
 
-def by_row_number(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+def by_row_number(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool) -> np.ndarray:
     numbered = pl.read_parquet(staged).with_row_index("row").with_columns(pl.col("row").hash(seed=1))
     kept = numbered.sort("row").group_by("unit", maintain_order=True).head(max_rows)
     return np.bincount(kept["code"], minlength=cells)
 
 
-def unbounded(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+def unbounded(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool) -> np.ndarray:
     return np.bincount(pl.read_parquet(staged)["code"], minlength=cells)
+
+
+def once_of_all_units(
+    staged: Path, words: Any, key: bytes, distinct: bool = False, whole: Any = bounding.slices
+) -> Any:
+    for part in whole(staged, words, key):
+        yield part.unique(subset=list(words)) if distinct else part
 
 
 def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.unit_sql) -> Any:
@@ -202,6 +221,10 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
         "a unit more",
         lambda: patch.object(ingest, "stage_rows", failing_on_the_undeclared),
     ),
+    "equal rows of strangers are one row": (
+        "a unit more",
+        lambda: patch.object(bounding, "slices", once_of_all_units),
+    ),
     "Δ of add_remove under substitute": (
         "another unit",
         lambda: patch.object(model, "l1_sensitivity", add_remove_only),
@@ -212,7 +235,10 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
 def found_in_records(office: Office, name: str, seeds: int = 40) -> list[str]:
     """What the replay of records finds of a planted fault."""
     kind, planted = FAULTS[name]
-    bureau = Bureau(office, notion(kind))
+    # Of one kept row each, a stranger's equal row moves another one into its place.
+    bureau = Bureau(
+        office, notion(kind), **({"take": "one_per_cell", "max_rows_per_unit": 1} if "strangers" in name else {})
+    )
     with planted():
         for seed in range(seeds):
             if found := bureau.findings(tables(seed, kind)):
@@ -220,8 +246,10 @@ def found_in_records(office: Office, name: str, seeds: int = 40) -> list[str]:
     return []
 
 
-def rows_beyond(staged: Path, words: Any, max_rows: int, key: bytes, whole: Any = bounding.kept_words) -> Any:
-    return whole(staged, words, 10**6, key)
+def rows_beyond(
+    staged: Path, words: Any, max_rows: int, key: bytes, *more: bool, whole: Any = bounding.kept_words
+) -> Any:
+    return whole(staged, words, 10**6, key, *more)
 
 
 def by_their_rows(plan: Any, staged: Path, seen: int, key: bytes, whole: Any = row_tables._units_by_rows) -> np.ndarray:
@@ -249,7 +277,7 @@ FAULTS_ABOUT_ROWS: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
-def unbounded_beyond(staged: Path, cells: int, max_rows: int, key: bytes) -> np.ndarray:
+def unbounded_beyond(staged: Path, cells: int, max_rows: int, key: bytes, distinct: bool) -> np.ndarray:
     return np.bincount(pl.read_parquet(staged)["code"].drop_nulls(), minlength=cells)
 
 

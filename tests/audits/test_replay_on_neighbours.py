@@ -1,4 +1,4 @@
-"""Replay: with the doors' answers frozen, a mechanism does the same on a neighbour, and doors lose what they took.
+"""Replay: with frozen answers a mechanism does the same on a neighbour, and measurements lose what they took.
 
 Over every mechanism of the registry, every listed value of its settings, and numbers from their ranges.
 """
@@ -77,19 +77,21 @@ def replayed(way: Way, examples: int) -> Verdict:
         audited, here, there = audit
         verdict = audited.replay(here, there)
         found.update(verdict.findings)
-        for door, part in verdict.tightness.items():
-            target(part, label=door)
-            tightest[door] = max(tightest.get(door, 0.0), part)
+        for measurement, part in verdict.tightness.items():
+            target(part, label=measurement)
+            tightest[measurement] = max(tightest.get(measurement, 0.0), part)
 
     replay()
     return Verdict(sorted(found), tightest)
 
 
 def replayed_enough(way: Way, examples: int, choosing: int) -> Verdict:
-    """As `replayed`, and more where doors choose: few neighbours move a score as far as it may."""
+    """As `replayed`, and more where measurements choose: few neighbours move a score as far as it may."""
     verdict = replayed(way, examples)
     more = replayed(way, choosing) if {"choose", "choose_buckets"} & verdict.tightness.keys() else Verdict([])
-    tightness = {door: max(part, more.tightness.get(door, 0.0)) for door, part in verdict.tightness.items()}
+    tightness = {
+        measurement: max(part, more.tightness.get(measurement, 0.0)) for measurement, part in verdict.tightness.items()
+    }
     return Verdict(verdict.findings + more.findings, tightness)
 
 
@@ -98,7 +100,7 @@ FIRST = [place for place, way in enumerate(WAYS) if way.name not in {before.name
 
 
 @pytest.mark.parametrize("way", mostly_audited(WAYS, FIRST), ids=str)
-def test_a_mechanism_does_the_same_on_neighbours_and_no_door_loses_more_than_it_took(way: Way) -> None:
+def test_a_mechanism_does_the_same_on_neighbours_and_no_measurement_loses_more_than_it_took(way: Way) -> None:
     assert replayed_enough(way, 10, 20).findings == []
 
 

@@ -194,7 +194,7 @@ def test_two_users_of_one_machine_follow_the_page_to_its_services(machine: Machi
 
 
 def _check_what_the_page_of_dagster_needs(machine: Machine, known: str) -> None:
-    """Its unit closes records, answers of doors and the witness: definitions load without, and a release does not."""
+    """Its unit closes records, answers and the witness: definitions load without, and a release does not."""
     project = machine.srv / "dphist" / "project"
     (project / "codes" / "wards.csv").write_text("ward\nsurgery\nmedicine\n")
     machine.run("olga", f"{known} dphist ledger allow --code-lists codes")

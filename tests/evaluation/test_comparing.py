@@ -17,7 +17,13 @@ from dphist_pipeline.workbench.evaluation import comparison, measuring, score_ta
 from dphist_pipeline.workbench.evaluation._recommendation import recommendations
 from dphist_pipeline.workbench.evaluation.comparison import prepare
 from dphist_pipeline.workbench.evaluation.contenders import choose_contenders, parse_contender
-from dphist_pipeline.workbench.evaluation.measuring import AS_GEOMETRIC, Score, aggregate_scores, compare, measure
+from dphist_pipeline.workbench.evaluation.measuring import (
+    AS_GEOMETRIC,
+    MeasureResult,
+    aggregate_scores,
+    compare,
+    measure,
+)
 from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 ONE = Fraction(1)
@@ -141,11 +147,11 @@ def test_facts_are_plain_json_and_name_every_score(line):
     assert {score["at"] for score in facts["scores"] if score["measure"] == "range_mre"} == {"", "1", "5"}
 
 
-def scored(mechanism: str, mean: float, error: float | None = 0.1, measure: str = "mse", at: str = "") -> Score:
-    return Score(mechanism, ONE, measure, at, mean, error, 20)
+def scored(mechanism: str, mean: float, error: float | None = 0.1, measure: str = "mse", at: str = "") -> MeasureResult:
+    return MeasureResult(mechanism, ONE, measure, at, mean, error, 20)
 
 
-def columns(**means: float) -> list[Score]:
+def columns(**means: float) -> list[MeasureResult]:
     return [scored(name, mean, measure=kind) for kind in score_tables.CELLS for name, mean in means.items()]
 
 

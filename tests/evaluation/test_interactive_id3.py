@@ -45,4 +45,4 @@ def test_a_large_budget_finds_the_tree_and_is_spent_whole(trees: ModuleType, cho
 def test_a_node_too_small_for_its_budget_stays_a_leaf(trees: ModuleType, choice: str) -> None:
     tree = trees.Tree(cube() // 100, Fraction(1, 100))
     assert np.unique(tree.grow(getattr(trees, choice))).size == 1
-    assert set(tree.doors.scales) <= {"size_0", "classes"}
+    assert set(tree.private_counts.scales) <= {"size_0", "classes"}

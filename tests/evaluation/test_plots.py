@@ -9,12 +9,12 @@ import pytest
 
 from dphist_pipeline.workbench.evaluation import _plots as plots
 from dphist_pipeline.workbench.evaluation._plots import draw
-from dphist_pipeline.workbench.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def scores(mean: float = 3.0) -> list[Score]:
+def scores(mean: float = 3.0) -> list[MeasureResult]:
     of_values = [("mre_of_value", "-3"), ("mre_of_value", "0"), ("mre_of_value", "17")]
     at = [
         ("mse", ""),
@@ -27,7 +27,7 @@ def scores(mean: float = 3.0) -> list[Score]:
         ("range_mre", "50"),
     ]
     return [
-        Score(name, Fraction(epsilon), measure, where, mean, 1.0, 5)
+        MeasureResult(name, Fraction(epsilon), measure, where, mean, 1.0, 5)
         for name in ("geometric", "<dpcube> & co")
         for epsilon in ("1", "1/10")
         for measure, where in at

@@ -13,15 +13,15 @@ import dphist_pipeline as dph
 from dphist_pipeline.workbench.evaluation import theory
 from dphist_pipeline.workbench.evaluation.contenders import parse_contender
 from dphist_pipeline.workbench.evaluation.measuring import compare, usefulness
-from dphist_pipeline.workbench.evaluation.theory import Setting
+from dphist_pipeline.workbench.evaluation.theory import QueryParameters
 from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 DRAWS = 400_000
 SETTINGS = [
-    Setting(),
-    Setting(query=11),
-    Setting(query=1, first=0.15, second=0.05),
-    Setting(4, 2, 0.3, 0.3, 2.0, -8.0, 3),
+    QueryParameters(),
+    QueryParameters(query=11),
+    QueryParameters(query=1, first=0.15, second=0.05),
+    QueryParameters(4, 2, 0.3, 0.3, 2.0, -8.0, 3),
 ]
 
 
@@ -51,7 +51,7 @@ def test_the_expected_magnitude_is_that_of_simulated_sums(draws, centre):
 
 @pytest.mark.parametrize("centre", [0, 0.1, 3, 40])
 def test_with_one_draw_the_expected_magnitude_is_the_closed_form(centre):
-    setting = Setting(1, 1, 1, 0.5)
+    setting = QueryParameters(1, 1, 1, 0.5)
     assert theory.expected_magnitude([(2.0, 1)], centre) == pytest.approx(
         theory.uniform_error(setting, centre), rel=1e-5
     )
@@ -104,7 +104,7 @@ def test_uniform_estimation_errs_as_told_and_never_beyond_its_bounds(setting):
 
 
 def test_the_bound_of_uniform_estimation_is_reached_where_noise_is_small():
-    setting = Setting(10, 5, second=200.0)
+    setting = QueryParameters(10, 5, second=200.0)
     assert theory.uniform_error(setting, setting.largest_bias) == pytest.approx(
         theory.uniform_bound(setting), rel=0.001
     )
@@ -114,7 +114,7 @@ def test_the_bound_of_uniform_estimation_is_reached_where_noise_is_small():
 @pytest.mark.slow
 def test_the_error_given_an_inconsistency_holds_over_all_counts_only():
     """Biases spread evenly stand for all counts; of these, releases with the inconsistency are kept."""
-    setting, source = Setting(), np.random.default_rng(45)
+    setting, source = QueryParameters(), np.random.default_rng(45)
     many = 8_000_000
     cells = sum(source.laplace(0, 1 / setting.first, many) for _ in range(setting.query))
     whole = source.laplace(0, setting.share_of_noise, many)
@@ -141,7 +141,7 @@ def test_no_counting_query_on_cells_exceeds_the_error_of_theorem_4_2():
 @pytest.mark.parametrize(("estimation", "told"), [("uniform", theory.uniform_error), ("least_squares", None)])
 def test_releases_of_one_box_err_as_the_theory_says(estimation, told):
     """1,500 releases; whole-number noise of scale 6.7 and 20 is within 1 % of Laplace's. 12 % is 5 standard errors."""
-    setting, counts = Setting(), np.array([3, 5, 4, 6, 3, 8, 7, 9, 6, 7, 8])
+    setting, counts = QueryParameters(), np.array([3, 5, 4, 6, 3, 8, 7, 9, 6, 7, 8])
     asked = {"threshold": 1e9, "estimation": estimation, "structure_share": "1/4"}
     made = (dph.sanitize(counts, mechanism="dpcube", epsilon="0.2", sensitivity=1, **asked) for _ in range(1500))
     errors = np.abs([one.values[:5].sum() - counts[:5].sum() for one in made])
@@ -150,7 +150,9 @@ def test_releases_of_one_box_err_as_the_theory_says(estimation, told):
     assert errors.mean() == pytest.approx(expected, rel=0.12)
 
 
-@pytest.mark.parametrize("setting", [Setting(), Setting(100, 1, 0.5, 0.5), Setting(4, 2, 0.9, 0.1)], ids=str)
+@pytest.mark.parametrize(
+    "setting", [QueryParameters(), QueryParameters(100, 1, 0.5, 0.5), QueryParameters(4, 2, 0.9, 0.1)], ids=str
+)
 def test_at_the_break_even_smoothness_both_estimates_err_alike(setting):
     smoothness = theory.break_even_smoothness(setting)
     at = replace(setting, smoothness=smoothness)
@@ -158,7 +160,7 @@ def test_at_the_break_even_smoothness_both_estimates_err_alike(setting):
         assert theory.uniform_error(at, at.largest_bias) == pytest.approx(theory.cells_error(at), rel=1e-6)
     else:
         assert setting.share_of_noise >= theory.cells_error(setting)
-    assert math.isinf(theory.break_even_smoothness(Setting(11, 11)))
+    assert math.isinf(theory.break_even_smoothness(QueryParameters(11, 11)))
 
 
 @pytest.mark.parametrize(("repeats", "place"), [(1, 0), (10, 9), (20, 18), (40, 37)])
@@ -181,6 +183,6 @@ def test_noisy_cells_are_far_more_useful_than_theorem_4_2_promises():
 
 def test_a_query_outside_of_its_box_is_refused():
     with pytest.raises(ValueError, match="1 to 11"):
-        Setting(query=12)
+        QueryParameters(query=12)
     with pytest.raises(ValueError, match="above 0"):
-        Setting(first=0.0)
+        QueryParameters(first=0.0)

@@ -34,7 +34,7 @@ from hostile_files import (
 from spec_seeds import PROJECT
 
 from dphist_pipeline.confidential.cube import read_and_count
-from dphist_pipeline.confidential.reading import ingest as reading_room
+from dphist_pipeline.confidential.reading import ingest as ingest_module
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -103,7 +103,7 @@ class Ingest:
         """The staged rows, sorted; or what refuses the files."""
         spec = self._written(attributes, files)
         try:
-            rows = reading_room.stage_rows(plan_of(spec, spec.period_named(PERIODS[spec.period])), self._run)
+            rows = ingest_module.stage_rows(plan_of(spec, spec.period_named(PERIODS[spec.period])), self._run)
         except (SourceRefused, ColumnRefused) as error:
             return [str(error)]
         return sorted(map(str, pq.read_table(rows).to_pylist()))
@@ -145,7 +145,7 @@ def check_forced(ingest: Ingest, reading: Reading, content: bytes) -> None:
         return
     usual = ingest.staged(attributes, hostile.files)
     failing = Mock(side_effect=duckdb.InternalException("as an engine says"))
-    with patch.object(reading_room, "_stage", failing):
+    with patch.object(ingest_module, "_stage", failing):
         assert ingest.staged(attributes, hostile.files) == usual
 
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 change = mixed(byte_change, token_change([b"a", b"b"]))
 
 
-def behind_doors(content: bytes) -> set[str]:
+def behind_branches(content: bytes) -> set[str]:
     """Fails on what begins with four certain bytes, and takes another line for each that is right."""
     if content[:1] == b"F":
         if content[1:2] == b"U":
@@ -29,13 +29,13 @@ def behind_doors(content: bytes) -> set[str]:
     return set()
 
 
-def test_a_fault_behind_several_doors_is_found_saved_and_told_with_its_seed(tmp_path: Path):
+def test_a_fault_behind_several_measurements_is_found_saved_and_told_with_its_seed(tmp_path: Path):
     def letters(choice: random.Random, content: bytes, corpus: Sequence[bytes]) -> bytes:
         return content[: choice.randrange(4)] + bytes([choice.randrange(65, 91)])
 
     def run(watched: list[Path]) -> str:
         try:
-            fuzz(behind_doors, [b""], letters, inputs=4000, seed=5, watched=watched, folder=tmp_path)
+            fuzz(behind_branches, [b""], letters, inputs=4000, seed=5, watched=watched, folder=tmp_path)
         except AssertionError as error:
             return str(error)
         return ""
@@ -53,14 +53,14 @@ def test_only_chosen_files_are_watched_and_the_debugger_gets_its_place_back():
     edges = Edges(HERE)
     with edges.apart(), edges.watching():
         random.Random(1).random()
-        behind_doors(b"")
+        behind_branches(b"")
     first = len(edges.seen)
     with edges.watching():
-        behind_doors(b"F")
+        behind_branches(b"F")
     assert len(edges.seen) > first > 0
     elsewhere = Edges(HERE / "nowhere")
     with elsewhere.watching():
-        behind_doors(b"F")
+        behind_branches(b"F")
     assert elsewhere.seen == set()
 
 

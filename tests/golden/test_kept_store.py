@@ -145,7 +145,7 @@ def test_it_is_upgraded_once_and_earlier_versions_refuse_it_then(kept: KeptStore
     assert told["gone"] == sorted(path.relative_to(kept.store / "public").as_posix() for path in gone)
     assert (told["was"], told["form"], json.loads(described.read_bytes())["schema_version"]) == (1, 2, 2)
     assert not any(path.exists() for path in gone) and as_published(kept.files()) == as_published(released)
-    assert kept.run("store", "upgrade", "--json").json["was"] == 2
+    assert "deleted" not in kept.run("store", "upgrade").out
     described.write_text(described.read_text().replace('"schema_version": 2', '"schema_version": 3'))
     assert "has form 3, which a later version of dphist gave it" in refused(kept, "ledger", "verify")
 

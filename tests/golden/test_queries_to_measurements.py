@@ -1,9 +1,9 @@
 """Journals of released tables stay readable: mechanisms ask the same questions, and get the same answers, as before.
 
-For each mechanism, `door_questions.json` holds digests of all its questions (step, door, epsilon, scale, partition) and
-of the whole numbers that doors answered, with noise made from recorded words. A question that changes makes the journal
-of an unfinished release unreadable: change the file only together with a decision about such releases. `make record`
-writes what is missing, such as the cases of a new mechanism, and changes nothing that is there.
+For each mechanism, `measurement_queries.json` holds digests of all its queries (step, measurement, epsilon, scale,
+partition) and of the whole numbers that were answered, with noise made from recorded words. A query that changes makes
+the journal of an unfinished release unreadable: change the file only with a decision about such releases. `make
+record` writes what is missing, such as the cases of a new mechanism, and changes nothing that is there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dphist_pipeline.confidential import noise
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
 
-FILE = Path(__file__).with_name("door_questions.json")
+FILE = Path(__file__).with_name("measurement_queries.json")
 RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
 LINES, CUBE = [(7,), (12,)], (3, 4)
 SETTINGS = [

@@ -16,7 +16,7 @@ from error_codes import coded
 from office import Office, Ran
 
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.local.costs import Way, planned, remarks, write_question
+from dphist_pipeline.local.costs import QuestionDesign, planned, remarks, write_question
 from dphist_pipeline.local.partition import spans_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.spec.collection import CollectionSpec
@@ -53,7 +53,7 @@ def chances(encoding: str, epsilon: float, size: int) -> tuple[float, float]:
     return 1 / (1 + math.exp(-epsilon / 2)), 1 / (1 + math.exp(epsilon / 2))
 
 
-def simulated(spec: CollectionSpec, way: Way, number: int, true: list[int]) -> np.ndarray:
+def simulated(spec: CollectionSpec, way: QuestionDesign, number: int, true: list[int]) -> np.ndarray:
     """Standard deviations of a consumer's estimates over RUNS collections, by plain NumPy.
 
     Args:

@@ -29,7 +29,7 @@ WAVE = np.rint(2000 + 1900 * np.sin(np.arange(600) / 150)).astype(int)
 
 
 class Frozen:
-    """A journal that gives the same answer every time, whatever is behind the door."""
+    """A journal that gives the same answer every time, whatever is behind the measurement."""
 
     def __init__(self, answer: np.ndarray) -> None:
         self.kept = answer
@@ -69,7 +69,7 @@ SHAPES = st.sampled_from([(1,), (2,), (3,), (7,), (1, 1), (5, 1), (3, 4), (2, 3,
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.sampled_from(WAYS), SHAPES, st.sampled_from([Fraction(1, 1000), Fraction(1), Fraction(20)]))
-def test_any_answer_of_the_door_gives_finite_estimates_and_whole_parts(data, way, shape, epsilon):
+def test_any_answer_of_the_measurement_gives_finite_estimates_and_whole_parts(data, way, shape, epsilon):
     cells = int(np.prod(shape))
     answer = data.draw(st.lists(LARGE, min_size=cells, max_size=cells))
     made = replayed(*way, answer, shape, epsilon)

@@ -29,7 +29,7 @@ class Scripted:
 
 
 class Asked:
-    """Doors that keep the scores behind every choice, and always choose the first candidate."""
+    """Counts behind measurements that keep the scores behind every choice, and always choose the first candidate."""
 
     def __init__(self, exact, sensitivity):
         self.exact, self.domain, self.sensitivity, self.scores = exact, Domain.from_shape(exact.shape), sensitivity, []
@@ -102,13 +102,15 @@ def test_levels_at_which_ihp_has_kept_everything_are_forfeited():
 
 
 def test_ihp_trades_deviations_against_the_noise_of_one_more_sum():
-    doors = Asked(np.array([1, 3, 8]), 5)
-    build("ihp", {"depth": 1, "structure_share": "1/4"}).release(doors, Budget(Fraction(4)))
+    private_counts = Asked(np.array([1, 3, 8]), 5)
+    build("ihp", {"depth": 1, "structure_share": "1/4"}).release(private_counts, Budget(Fraction(4)))
     # Deviations from medians 7, 5 and 2; a sum has noise of scale 5 / 3, rounded up to 2, and a cut needs one more.
-    assert doors.scores == [[-7, -5 - 2, -2 - 2]]
-    doors = Asked(np.array([1, 3, 8]), 5)
-    build("p_hpartition", {"depth": 1, "structure_share": "1/4", "centre": "mean"}).release(doors, Budget(Fraction(4)))
-    assert doors.scores == [[-5, -2]]
+    assert private_counts.scores == [[-7, -5 - 2, -2 - 2]]
+    private_counts = Asked(np.array([1, 3, 8]), 5)
+    build("p_hpartition", {"depth": 1, "structure_share": "1/4", "centre": "mean"}).release(
+        private_counts, Budget(Fraction(4))
+    )
+    assert private_counts.scores == [[-5, -2]]
 
 
 def test_ihp_keeps_a_flat_line_whole():

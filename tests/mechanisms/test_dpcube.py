@@ -21,8 +21,8 @@ COUNTS = np.concatenate([np.arange(12), 500 + 20 * np.arange(12)]).reshape(4, 6)
 
 def released(counts, sensitivity=1, **settings):
     exact = np.ascontiguousarray(counts, dtype=np.int64)
-    doors = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.ravel())
-    return mechanisms.build("dpcube", settings).release(doors, Budget(Fraction(1)))
+    private_counts = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.ravel())
+    return mechanisms.build("dpcube", settings).release(private_counts, Budget(Fraction(1)))
 
 
 @pytest.mark.parametrize("share", ["1/5", "1/2", "9/10"])
@@ -100,8 +100,8 @@ def test_a_threshold_by_the_noise_is_the_papers_one_at_every_epsilon(written, ep
     built = mechanisms.build("dpcube", {"threshold": written})
     assert built == DPCube(threshold=NoiseMultiple(0.7))
     assert mechanisms.settings_of(built)["threshold"] == {"noise": 0.7}
-    doors = PrivateCounts(Domain.from_shape(COUNTS.shape), 1, lambda: COUNTS.ravel())
-    estimate = built.release(doors, Budget(Fraction(epsilon)))
+    private_counts = PrivateCounts(Domain.from_shape(COUNTS.shape), 1, lambda: COUNTS.ravel())
+    estimate = built.release(private_counts, Budget(Fraction(epsilon)))
     cells, noise = estimate.unbiased.values, estimate.unbiased.variance
     assert np.array_equal(estimate.groups, kd_boxes(cells, 0.0, 1.0, 0.7 * noise, 40))
 

@@ -93,16 +93,16 @@ def test_the_query_of_figure_8_takes_half_of_two_boxes():
 def test_least_squares_of_the_example_is_the_papers_pseudo_inverse():
     """Equation of section 4.4 with both halves of the budget alike: the pseudo-inverse of [H_II; H_I]."""
     found = TwofoldBoxes.of(BOXES)
-    doors = PrivateCounts(Domain.from_shape((3, 3)), 1, lambda: X.astype(np.int64))
+    private_counts = PrivateCounts(Domain.from_shape((3, 3)), 1, lambda: X.astype(np.int64))
     cells, sums = Budget(Fraction(2)).split(cells="1/2", sums="1/2")
-    noisy, boxed = doors.noisy_cells(cells), doors.noisy_sums(BOXES, sums)
+    noisy, boxed = private_counts.noisy_cells(cells), private_counts.noisy_sums(BOXES, sums)
     expected = np.linalg.pinv(np.vstack([H_II, np.eye(9)])) @ np.concatenate([boxed.values, noisy.values.ravel()])
     assert np.allclose(_least_squares(noisy, boxed, found).ravel(), expected)
 
 
 def test_the_whole_mechanism_finds_the_boxes_where_noise_is_small():
-    doors = PrivateCounts(Domain.from_shape((3, 3)), 1, lambda: X.astype(np.int64))
+    private_counts = PrivateCounts(Domain.from_shape((3, 3)), 1, lambda: X.astype(np.int64))
     built = mechanisms.build("dpcube", {"threshold": {"paper": 0}, "max_depth": 2})
-    estimate = built.release(doors, Budget(Fraction(50)))
+    estimate = built.release(private_counts, Budget(Fraction(50)))
     assert same_boxes(estimate.groups, BOXES)
     assert sorted(estimate.sums.values.tolist()) == [0, 31, 37, 73]

@@ -53,8 +53,8 @@ def test_a_selection_scores_cells_by_nearness_to_the_last_in_count_and_place():
             asked.extend((group.tolist(), score.scores(LINE[group]).tolist()) for group in groups)
             return super().choose(groups, score, budget)
 
-    doors = Watched(Domain.from_shape((7,)), 1, lambda: LINE.astype(np.int64), Scripted(1, 3, 3, 0, 0))
-    build("dphr", {"order": "exponential"}).release(doors, Budget(Fraction(1)))
+    private_counts = Watched(Domain.from_shape((7,)), 1, lambda: LINE.astype(np.int64), Scripted(1, 3, 3, 0, 0))
+    build("dphr", {"order": "exponential"}).release(private_counts, Budget(Fraction(1)))
     assert asked[0] == ([0, 1, 2, 3, 4, 5, 6], [-2 - 1, -0 - 2, -3 - 3, -6 - 4, -0 - 5, -1 - 6])
     assert asked[1] == ([2, 1, 3, 4, 5, 6], [-2 - 1, -3 - 1, -6 - 2, -0 - 3, -1 - 4])
     assert [group for group, _ in asked[2:]] == [[5, 1, 3, 4, 6], [6, 1, 3, 4], [1, 3, 4]]

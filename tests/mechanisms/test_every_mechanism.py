@@ -16,7 +16,7 @@ from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.estimates.budget import Budget
 
 NAMES = mechanisms.names()
-# A mechanism by its name, and settings that take it another way through the doors.
+# A mechanism by its name, and settings that take it another way through the measurements.
 WAYS = [
     *[(name, {}) for name in NAMES],
     ("ahp", {"search": "exact"}),
@@ -60,8 +60,8 @@ class Recorded:
 def released(way, counts, shape, epsilon=Fraction(1), sensitivity=1, journal=None):
     name, settings = way if isinstance(way, tuple) else (way, {})
     exact = np.asarray(counts, dtype=np.int64)
-    behind_doors = PrivateCounts(Domain.from_shape(shape), sensitivity, lambda: exact, journal)
-    return mechanisms.build(name, settings).release(behind_doors, Budget(epsilon))
+    private_counts = PrivateCounts(Domain.from_shape(shape), sensitivity, lambda: exact, journal)
+    return mechanisms.build(name, settings).release(private_counts, Budget(epsilon))
 
 
 def serves(way, shape):
@@ -92,7 +92,7 @@ def test_gives_a_finite_estimate_of_the_declared_shape_and_spends_its_budget_exa
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_is_a_function_of_the_answers_of_the_doors_alone(way):
+def test_is_a_function_of_the_answers_of_the_measurements_alone(way):
     journal = Recorded()
     first = released(way, np.arange(40), (40,), journal=journal)
     asked = list(journal.questions)
@@ -137,12 +137,12 @@ def test_serves_studies_without_a_ledger(name):
     assert estimate.epsilon == Fraction(1, 2)
 
 
-def test_an_array_of_counts_needs_its_sensitivity_and_doors_refuse_one():
+def test_an_array_of_counts_needs_its_sensitivity_and_measurements_refuse_one():
     with pytest.raises(TypeError, match="sensitivity"):
         dph.sanitize(np.arange(3), mechanism="geometric", epsilon=1)
-    doors = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.zeros(3, dtype=np.int64))
+    private_counts = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.zeros(3, dtype=np.int64))
     with pytest.raises(TypeError, match="leave it out"):
-        dph.sanitize(doors, mechanism="geometric", epsilon=1, sensitivity=1)
+        dph.sanitize(private_counts, mechanism="geometric", epsilon=1, sensitivity=1)
     with pytest.raises(TypeError, match="integers"):
         dph.sanitize(np.zeros(3), mechanism="geometric", epsilon=1, sensitivity=1)
 

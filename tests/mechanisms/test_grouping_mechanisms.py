@@ -27,8 +27,8 @@ NAMES = ["ahp", "dphr", "grouping_smoothing", "sreb_gca"]
 
 def released(name, counts, settings=None, epsilon=Fraction(1), sensitivity=1):
     exact = np.ascontiguousarray(counts, dtype=np.int64)
-    doors = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.ravel())
-    return mechanisms.build(name, settings or {}).release(doors, Budget(epsilon))
+    private_counts = PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact.ravel())
+    return mechanisms.build(name, settings or {}).release(private_counts, Budget(epsilon))
 
 
 def relative_error(name, counts, settings=None):

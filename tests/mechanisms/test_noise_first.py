@@ -29,8 +29,8 @@ class Kept:
 
 def released(counts, penalty, journal):
     exact = np.asarray(counts, dtype=np.int64)
-    doors = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact, journal)
-    return mechanisms.build("noise_first", {"penalty": penalty}).release(doors, Budget(Fraction(1, 10)))
+    private_counts = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact, journal)
+    return mechanisms.build("noise_first", {"penalty": penalty}).release(private_counts, Budget(Fraction(1, 10)))
 
 
 @pytest.mark.parametrize(("counts", "best"), [(FLAT, "bic"), (UNLIKE, "paper")], ids=["flat", "unlike"])

@@ -138,7 +138,7 @@ def test_the_constants_are_these():
 @pytest.mark.parametrize("kind", SCORES, ids=NAMES)
 @examples(50)
 @given(data=st.data())
-def test_scores_of_the_largest_counts_stay_within_what_the_door_takes(kind, data):
+def test_scores_of_the_largest_counts_stay_within_what_the_measurement_takes(kind, data):
     score, size = data.draw(DRAWN[kind])
     exact = np.resize(np.array([HUGE, -HUGE, 0]), size)
     assert max(abs(int(value)) for value in score.scores(exact)) <= 1 << 61
@@ -183,17 +183,17 @@ def test_parameters_outside_their_ranges_or_of_other_types_are_refused(make):
 
 
 class Watched:
-    """Doors that pass every question on and keep what was asked of `choose`."""
+    """Measurements that pass every query on and keep what was asked of `choose`."""
 
-    def __init__(self, doors):
-        self.doors, self.asked = doors, []
+    def __init__(self, private_counts):
+        self.private_counts, self.asked = private_counts, []
 
     def __getattr__(self, name):
-        return getattr(self.doors, name)
+        return getattr(self.private_counts, name)
 
     def choose(self, groups, score, budget):
         self.asked.append((groups, score))
-        return self.doors.choose(groups, score, budget)
+        return self.private_counts.choose(groups, score, budget)
 
 
 def asked_by(name, given_settings, exact):
@@ -220,7 +220,7 @@ class StopsAtChoices:
 
 
 @pytest.mark.parametrize(("name", "given_settings"), CHOOSING, ids=str)
-def test_the_early_check_and_the_doors_agree_on_the_largest_scale_of_a_choice(name, given_settings):
+def test_the_early_check_and_the_measurements_agree_on_the_largest_scale_of_a_choice(name, given_settings):
     mechanism, domain, epsilon = build(name, given_settings), Domain.from_shape((30,)), Fraction(1)
 
     def passes(sensitivity):

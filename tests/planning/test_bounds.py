@@ -15,7 +15,7 @@ from office import Office
 
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.workbench.planning._bounds import UnitsByRows, advice, advice_on_shares, compare_bounds
+from dphist_pipeline.workbench.planning._bounds import UnitSizes, advice, advice_on_shares, compare_bounds
 
 QUALITY = {"share": "1/2", "rows": 5}
 FORECAST = ["forecast", "spec.yaml", "--mechanism", "geometric", "--epsilon", "1/2", "--json"]
@@ -29,7 +29,7 @@ def write_units(office: Office, counts: list[int]) -> str:
 def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> None:
     office.write_spec(neighbours="substitute", quality=QUALITY)
     spec = ReleaseSpec.load(office.folder / "spec.yaml")
-    known = UnitsByRows(np.array([100.0, 20.0, 10.0, 0.0, 5.0]), 50.0, "invented")
+    known = UnitSizes(np.array([100.0, 20.0, 10.0, 0.0, 5.0]), 50.0, "invented")
     bounds = compare_bounds(spec, known)
     assert [one.rows for one in bounds] == [1, 2, 3, 4]
     two = bounds[1]
@@ -45,7 +45,7 @@ def test_a_bound_is_judged_by_what_it_cuts_and_by_its_noise(office: Office) -> N
 def test_bounds_are_compared_for_shares_too(office: Office) -> None:
     """Of 100 rows, 20 that are cut move a share of one half of the 80 by 10 points, if all lie in its part."""
     office.write_spec()
-    known = UnitsByRows(np.array([60.0, 20.0]), 0.0, "invented")
+    known = UnitSizes(np.array([60.0, 20.0]), 0.0, "invented")
     (one,) = compare_bounds(ReleaseSpec.load(office.folder / "spec.yaml"), known)
     assert one.rows == 1 and one.share_bias == pytest.approx((40 + 20) / 100 - 1 / 2)
     # Half of the cells less the other half, over the rows that are kept.
@@ -60,7 +60,7 @@ def test_bounds_are_compared_for_shares_too(office: Office) -> None:
 @pytest.mark.parametrize(("size", "cell", "total"), [(1, 1, 1), (10**4, 2, 4), (10**8, 4, 4)])
 def test_the_larger_the_source_the_larger_the_advised_bound(office: Office, size: int, cell: int, total: int) -> None:
     office.write_spec()
-    known = UnitsByRows(np.array([30.0, 1.0, 0.1, 0.1, 0.01]) * size / 30, 0.0, "invented")
+    known = UnitSizes(np.array([30.0, 1.0, 0.1, 0.1, 0.01]) * size / 30, 0.0, "invented")
     bounds = compare_bounds(ReleaseSpec.load(office.folder / "spec.yaml"), known)
     assert min(bounds, key=lambda one: one.cell_error).rows == cell
     assert min(bounds, key=lambda one: one.total_error).rows == total
@@ -115,7 +115,7 @@ def test_errors_are_forecast_for_what_quality_leaves_to_the_mechanism(office: Of
 @pytest.mark.parametrize(("variance", "doubted"), [(0.0, False), (300.0**2, True)])
 def test_advice_that_noise_may_have_made_says_so(office: Office, variance: float, doubted: bool) -> None:
     office.write_spec()
-    units = UnitsByRows(np.array([12_000.0, 1_500.0, 200.0, 80.0, 40.0]), variance, "invented")
+    units = UnitSizes(np.array([12_000.0, 1_500.0, 200.0, 80.0, 40.0]), variance, "invented")
     bounds = compare_bounds(ReleaseSpec.load(office.folder / "spec.yaml"), units)
     for said in (advice(bounds), advice_on_shares(bounds)):
         assert ("That is uncertain: within the intervals of what is cut" in said) == doubted

@@ -17,7 +17,7 @@ from dphist_pipeline.answering import building
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.local.partition import question_of
-from dphist_pipeline.local.publication import Counted, estimate_of, publish_collection
+from dphist_pipeline.local.publication import CountedReports, estimate_of, publish_collection
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing.published_files import read_audit
@@ -65,7 +65,7 @@ def made(store: Path, refused: Mapping[str, int] = REFUSED, consumer: int = 0, *
     """
     spec = CollectionSpec.from_attributes({**ATTRIBUTES, **changes}, store.parent)
     opened = Store.open(store) if store.exists() else Store.create(store)
-    counted = Counted(_tally(spec), dict(refused))
+    counted = CountedReports(_tally(spec), dict(refused))
     with patch.object(building, "build_apart"):
         folder = publish_collection(spec, opened, counted)[consumer].path
     return Made(folder, estimate_of(spec, counted, consumer), read_audit(folder))

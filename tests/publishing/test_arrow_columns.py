@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dphist_pipeline.publishing import parquet_tables
-from dphist_pipeline.publishing.parquet_tables import batch_of, numbers, taken, texts
+from dphist_pipeline.publishing.parquet_tables import batch_of, numbers, texts, texts_at
 
 MISSING = np.array([True, False, False, True, False, False, False, False, True, False])
 
@@ -41,7 +41,7 @@ def test_few_and_many_taken_texts_are_those_that_arrow_takes(rows: int, monkeypa
     values, places = ["surgery", None, "é漢", ""], np.arange(rows, dtype=np.intp) * 7 % 4
     for few in (0, rows):
         monkeypatch.setattr(parquet_tables, "FEW", few)
-        made = taken(values, places)
+        made = texts_at(values, places)
         made.validate(full=True)
         assert made.equals(pa.array(values, pa.string()).take(pa.array(places)))
 

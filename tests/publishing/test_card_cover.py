@@ -17,7 +17,7 @@ from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing._card import release_card
-from dphist_pipeline.publishing._card_cover import Before, Surroundings, when_in_words
+from dphist_pipeline.publishing._card_cover import Before, PublicationNeighbours, when_in_words
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.publishing.surroundings import surroundings_of
 from dphist_pipeline.spec.axes import domain_of
@@ -26,7 +26,7 @@ AXES = [AGE, WARD]
 BEFORE = Before("2026-02-23 to 2026-03-01", "period=2026-02-23/revision=2", "15,000 ± 50", 15e3, 14_950.0, 15_050.0)
 
 
-def cover(total: float, around: Surroundings, **changes: Any) -> str:
+def cover(total: float, around: PublicationNeighbours, **changes: Any) -> str:
     """The cover of a card whose cells are equal."""
     domain: Domain = domain_of(AXES)
     made = noisy(AXES, np.full(domain.shape, total / domain.cells), Fraction(6))
@@ -43,7 +43,7 @@ def words(page: str) -> str:
     [(15_030.0, "no clear difference from"), (18_000.0, ", more than in"), (12_000.0, ", fewer than in")],
 )
 def test_a_total_differs_from_the_one_before_only_beyond_noise_and_chance(total: float, said: str) -> None:
-    told = words(cover(total, Surroundings(before=BEFORE, is_alike=True)))
+    told = words(cover(total, PublicationNeighbours(before=BEFORE, is_alike=True)))
     assert (
         f"{total:,.0f} ± " in told and f"{said} the period before (" in told and "15,000 ± 50 in its revision 2" in told
     )
@@ -52,7 +52,10 @@ def test_a_total_differs_from_the_one_before_only_beyond_noise_and_chance(total:
 
 def test_chance_of_people_with_several_rows_is_allowed_for() -> None:
     """1.96 standard deviations of chance are 345 for independent rows, and 598 where each person has up to three."""
-    told = [words(cover(15_500.0, Surroundings(before=BEFORE, is_alike=True), max_rows_per_unit=cap)) for cap in (1, 3)]
+    told = [
+        words(cover(15_500.0, PublicationNeighbours(before=BEFORE, is_alike=True), max_rows_per_unit=cap))
+        for cap in (1, 3)
+    ]
     assert "more than in" in told[0] and "clear difference" not in told[1]
     half = CHANCE.half_width(15_000, 15_500, (50, 65), 3)  # 65: the half width of these cells' total
     (said,) = re.findall(r"500 more were counted \((.*?)\)\. Counts differ as much by chance \((.*?)\)", told[1])
@@ -60,9 +63,9 @@ def test_chance_of_people_with_several_rows_is_allowed_for() -> None:
 
 
 def test_counts_of_another_kind_and_empty_periods_are_not_compared() -> None:
-    told = words(cover(18_000.0, Surroundings(before=BEFORE)))
+    told = words(cover(18_000.0, PublicationNeighbours(before=BEFORE)))
     assert "Period before: 2026-02-23 to 2026-03-01" in told and "15,000" not in told
-    empty = words(cover(15.0, Surroundings(before=BEFORE, is_alike=True)))
+    empty = words(cover(15.0, PublicationNeighbours(before=BEFORE, is_alike=True)))
     assert "than in" not in empty and "15,000" not in empty
 
 
@@ -70,7 +73,7 @@ def test_it_names_the_publisher_the_dates_and_the_notice_and_no_text_is_markup()
     about = About(
         license="CC BY 4.0", publisher=HOSTILE, contact="data@office.example", notice="These people are invented."
     )
-    page = cover(9_000.0, Surroundings(about), published_on="2026-03-17")
+    page = cover(9_000.0, PublicationNeighbours(about), published_on="2026-03-17")
     told = words(page)
     assert "<script" not in page and "alert('1')" in told and 'href="mailto:data@office.example"' in page
     for said in ("Licence: CC BY 4.0", "2026-03-17", "These people are invented."):
@@ -108,11 +111,11 @@ def test_the_period_before_is_read_from_public_files_and_must_count_the_same(tmp
     assert not surroundings_of(release, {**facts, "max_rows_per_unit": 4}).is_alike
     assert not surroundings_of(release, {**facts, "axes": AXES[:1]}).is_alike
     assert surroundings_of(release, {**facts, "period_start": "2026-03-09T00:00:00+01:00"}).before is None
-    assert surroundings_of(tmp_path / "new", facts) == Surroundings()
+    assert surroundings_of(tmp_path / "new", facts) == PublicationNeighbours()
     earlier = {**facts, "period_start": "2026-02-16T00:00:00+01:00", "period_end": "2026-02-23T00:00:00+01:00"}
     after = surroundings_of(release, earlier).after
     assert after is not None and after.place == "period=2026-02-23/revision=1"
     assert surroundings_of(release, {**earlier, "period_end": "2026-02-22T00:00:00+01:00"}).after is None
-    told = cover(9_000.0, Surroundings(after=after))
+    told = cover(9_000.0, PublicationNeighbours(after=after))
     assert "Period after: 2026-02-23 to 2026-03-01" in words(told)
     assert 'href="../../index.html#period-2026-02-23"' in told

@@ -11,7 +11,7 @@ import pytest
 from by_hand import WARD
 from office import Office
 
-from dphist_pipeline.publishing.derived_files import DerivedFiles, _is_listed
+from dphist_pipeline.publishing.derived_files import DerivedFiles, _is_current
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, PublishedFolder, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09")
@@ -69,7 +69,7 @@ def test_a_withdrawn_period_leaves_it_and_comes_back_by_a_new_revision(tmp_path:
     publish(public, WEEKS[1])
     assert listed(public, scratch) == [(WEEKS[0], 1), (WEEKS[1], 1)]
     withdraw(folder, scratch)
-    assert PublishedFolder(folder).stated_digest == "" and not _is_listed(folder)
+    assert PublishedFolder(folder).stated_digest == "" and not _is_current(folder)
     assert listed(public, scratch) == [(WEEKS[1], 1)]
     publish(public, revision=2)
     assert listed(public, scratch) == [(WEEKS[0], 2), (WEEKS[1], 1)]
@@ -85,9 +85,9 @@ def test_damaged_files_are_not_listed_and_a_damaged_list_is_written_anew(tmp_pat
     folder = publish(public)
     for content in ("", "[]", '{"schema_version": 1, "release": "weekly", "periods": [1]}'):
         (public / "weekly" / "current.json").write_text(content)
-        assert not _is_listed(folder)
+        assert not _is_current(folder)
         assert listed(public, scratch) == [(WEEKS[0], 1)]
-    assert _is_listed(folder)
+    assert _is_current(folder)
     damaged = publish(public, WEEKS[1])
     (damaged / "histogram.parquet").write_bytes(b"")
     before = (public / "weekly" / "current.json").read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date, timedelta
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +25,7 @@ from dphist_pipeline.publishing._index_pages import FORM, shows, total_picture, 
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
+from dphist_pipeline.publishing.public_names import is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 
 WEEKS = ("2026-03-02", "2026-03-09", "2026-03-16")
@@ -74,7 +76,7 @@ def publish(public: Path, period: str = WEEKS[0], revision: int = 1, release: st
 
 
 def _after(period: str) -> str:
-    return f"2026-03-{int(period[-2:]) + 7:02d}T00:00:00+01:00"
+    return f"{date.fromisoformat(period) + timedelta(days=7)}T00:00:00+01:00"
 
 
 def written(public: Path) -> Path:
@@ -280,15 +282,69 @@ def test_what_was_withdrawn_after_it_was_superseded_changes_the_page(public: Pat
     assert "withdrawn on" in page(written(public), "weekly")
 
 
-def test_a_long_history_keeps_its_page_below_two_megabytes(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_history_keeps_its_pages_below_two_megabytes(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for week in WEEKS:
         publish(public, week)
     monkeypatch.setattr(index_pages, "MOST_BYTES", len(page(written(public), "weekly").encode()) - 1)
-    monkeypatch.setattr(index_pages, "MOST_SHOWN", 2)
     write_index(public, public.parent / "scratch", anew=True)
+    text, of_year = page(public, "weekly"), (public / "weekly/periods-2026.html").read_text(encoding="utf-8")
+    assert len(text.encode()) <= index_pages.MOST_BYTES and 'href="periods-2026.html"' in text
+    assert WEEKS[2] in text and WEEKS[0] in of_year
+    monkeypatch.setattr(index_pages, "MOST_BYTES", len(of_year.encode()) - 1)
+    write_index(public, public.parent / "scratch", anew=True)
+    assert "older publications are not listed" in (public / "weekly/periods-2026.html").read_text(encoding="utf-8")
+
+
+YEARS = ("2024-12-30", "2025-01-06", "2025-01-13", "2026-03-02", "2026-03-09")
+
+
+def test_earlier_years_have_pages_that_stay_as_they_were(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_pages, "MOST_LISTED", 2)
+    for period in YEARS[:4]:
+        publish(public, period)
+        written(public)
+    names = ["periods-2024.html", "periods-2025.html"]
+    assert [path.name for path in sorted(public.glob("weekly/periods-*.html"))] == names
+    before = [(public / "weekly" / name).stat().st_ino for name in names]
     text = page(public, "weekly")
-    assert len(text.encode()) <= index_pages.MOST_BYTES and "older publications are not listed" in text
-    assert WEEKS[2] in text
+    for period in YEARS[:4]:  # where a card leads to the period before
+        assert text.count(f'id="period-{period}"') == 1
+    assert [text.count(f"period={period}/revision=1/card.html") > 0 for period in YEARS[:4]] == [False] * 2 + [True] * 2
+    older = [(public / "weekly" / name).read_text(encoding="utf-8") for name in names]
+    assert [[f'id="period-{period}"' in text for period in YEARS[:4]] for text in older] == [
+        [True, False, False, False],
+        [False, True, True, False],
+    ]
+    read: list[str] = []
+    monkeypatch.setattr(release_history, "_total", lambda folder, _: read.append(folder.parent.name) or {})
+    publish(public, YEARS[4])
+    written(public)
+    assert read == [f"period={YEARS[4]}"], "what pages of years tell is not read again"
+    assert [(public / "weekly" / name).stat().st_ino for name in names] == before
+    assert all(is_path(path) for path, _ in DerivedFiles(public).there())
+    assert {f"weekly/{name}" for name in names} <= {path for path, _ in DerivedFiles(public).there()}
+
+
+def test_what_changes_in_an_earlier_year_changes_its_page(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_pages, "MOST_LISTED", 1)
+    first = publish(public, YEARS[0])
+    publish(public, WEEKS[0])
+    written(public)
+    of_year = public / "weekly/periods-2024.html"
+    publish(public, YEARS[0], 2, reason="late")
+    assert "superseded by revision 2" in page(written(public), "weekly") + of_year.read_text(encoding="utf-8")
+    assert page(public, "weekly").count('id="superseded"') == 1
+    PublishedFolder(first).mark_withdrawn(NOTE, public.parent / "scratch")
+    written(public)
+    assert "withdrawn on" in of_year.read_text(encoding="utf-8")
+    grown = [page(public, "weekly"), of_year.read_text(encoding="utf-8")]
+    write_index(public, public.parent / "scratch", anew=True)
+    assert [page(public, "weekly"), of_year.read_text(encoding="utf-8")] == grown
+    # Fewer publications than the first page lists: the page of the year stays right.
+    monkeypatch.setattr(index_pages, "MOST_LISTED", 104)
+    publish(public, YEARS[0], 3, reason="once more")
+    written(public)
+    assert "once more" in of_year.read_text(encoding="utf-8")
 
 
 def test_a_picture_has_every_total_between_its_ends() -> None:

@@ -31,7 +31,7 @@ from dphist_pipeline.base.languages.texts import (
     whole,
 )
 from dphist_pipeline.publishing._card import release_card
-from dphist_pipeline.publishing._card_cover import Surroundings
+from dphist_pipeline.publishing._card_cover import PublicationNeighbours
 from dphist_pipeline.publishing._index_pages import write_index
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import DerivedFiles
@@ -246,7 +246,7 @@ def test_a_page_in_english_is_the_one_without_a_language() -> None:
 
 
 def test_the_spec_chooses_the_language_else_the_office() -> None:
-    office = Surroundings(About(language="fr"))
+    office = PublicationNeighbours(About(language="fr"))
     found = made([WARD])
     facts = {**FACTS, "axes": [WARD], "cells": found.domain.cells}
     assert '<html lang="fr">' in release_card(found, facts, around=office)

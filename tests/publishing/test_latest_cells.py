@@ -236,3 +236,59 @@ def test_the_csv_is_the_file_that_the_command_exports(public: Path, tmp_path: Pa
     assert (tmp_path / "x.csv").read_bytes() == (latest / "cells.csv").read_bytes()
     assert (tmp_path / "x.xlsx").read_bytes() == (latest / "cells.xlsx").read_bytes()
     assert pq.read_table(tmp_path / "x.parquet").equals(pq.read_table(latest / "cells.parquet"))
+
+
+@pytest.mark.slow
+def test_periods_that_came_one_by_one_give_the_bytes_of_all_at_once(public: Path) -> None:
+    """Also where a period in the middle is revised, another one has other axes or columns, and one is withdrawn."""
+    three = ("2026-02-23", *WEEKS)
+    other = [{**WARD, "column": "age", "name": "age"}]
+    steps = [(three[1], 1, AXES), (three[0], 1, AXES), (three[2], 1, other), (three[1], 2, AXES), (three[0], 2, other)]
+    scratch = public.parent / "scratch"
+    for period, revision, axes in [*steps, (three[2], 1, other)]:
+        folder = public / f"weekly/period={period}/revision={revision}"
+        if folder.exists():
+            note = {"reason": "wrong", "at": "2026-03-20T00:00:00Z", "entry": 1}
+            PublishedFolder(folder).mark_withdrawn(note, scratch)
+        else:
+            publish(public, period, revision, axes)
+        made(public)
+        added = {name: (public / "weekly/latest" / name).read_bytes() for name in FILES}
+        write_latest_cells(public, scratch, anew=True)
+        assert {name: (public / "weekly/latest" / name).read_bytes() for name in FILES} == added, (period, revision)
+
+
+def test_rows_of_earlier_periods_are_taken_over_unless_a_file_is_damaged(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(public)
+    made(public)
+    computed: list[str] = []
+    tables = Exported.tables
+
+    def counted(exported: Exported) -> Any:
+        if not exported.held:
+            computed.extend(one.audit["period"] for one in exported.publications)
+        return tables(exported)
+
+    monkeypatch.setattr(Exported, "tables", counted)
+    publish(public, WEEKS[1])
+    made(public)
+    assert computed == [WEEKS[1]] and {row["period"] for row in rows(public)} == {*WEEKS}
+    for name in ("cells.csv", "cells.parquet"):
+        file, revision = public / "weekly/latest" / name, len(computed)
+        content = file.read_bytes()
+        file.write_bytes(content[:300] + bytes([content[300] ^ 1]) + content[301:])
+        computed.clear()
+        publish(public, WEEKS[1], revision + 1)
+        made(public)
+        assert computed == [*WEEKS], name
+
+
+def test_files_of_a_long_history_hold_no_workbook(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(public)
+    made(public)
+    monkeypatch.setattr(latest_cells, "MOST_IN_SHEET", 20)
+    publish(public, WEEKS[1])
+    made(public)
+    assert (public / "weekly/latest/cells.xlsx").read_bytes() == b"" and len(rows(public)) > 20

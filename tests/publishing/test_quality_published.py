@@ -17,7 +17,7 @@ from office import AGE, WARD, Office
 
 from dphist_pipeline.cli.ask import quality as quality_command
 from dphist_pipeline.confidential import noise
-from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, Cut, QualityTable
+from dphist_pipeline.estimates.row_quality import NEARLY_ALL_FAILED, BoundingEffect, QualityTable
 from dphist_pipeline.spec.model import UNSEEN_CUT
 
 pytestmark = [
@@ -110,10 +110,10 @@ def test_lines_of_noise_alone_stand_out_in_one_table_of_twenty() -> None:
 
 
 def test_a_draw_far_below_none_does_not_say_that_surely_nothing_was_cut() -> None:
-    cut = Cut("medicine", counted=1_000, cut=-300, ci_lower=-420, ci_upper=-180)
+    cut = BoundingEffect("medicine", counted=1_000, cut=-300, ci_lower=-420, ci_upper=-180)
     assert cut.possible == (0, 120)
     assert cut.share_in_words == "up to 10.7 %"
-    assert Cut("medicine", counted=1_000, cut=-30, ci_lower=-150, ci_upper=90).possible == (0, 90)
+    assert BoundingEffect("medicine", counted=1_000, cut=-30, ci_lower=-150, ci_upper=90).possible == (0, 90)
 
 
 def test_a_card_without_a_quality_table_speaks_of_none(office: Office) -> None:
@@ -172,7 +172,7 @@ def test_the_command_hides_figures_below_the_rule_of_a_minimum_frequency(opened:
 def test_values_that_the_cap_cut_are_hidden_where_either_number_is_below_the_rule(
     counted: float, cut: float, told: tuple[str, ...]
 ) -> None:
-    made = Cut("medicine", counted=counted, cut=cut, ci_lower=cut - 10, ci_upper=cut + 10)
+    made = BoundingEffect("medicine", counted=counted, cut=cut, ci_lower=cut - 10, ci_upper=cut + 10)
     assert quality_command._Told(20, 0).of_cut(made, {}) == told
 
 

@@ -32,12 +32,13 @@ from dphist_pipeline.publishing import _card as cards
 from dphist_pipeline.publishing import _index_pages as index_pages
 from dphist_pipeline.publishing._family_card import family_card
 from dphist_pipeline.publishing._index_pages import write_index
+from dphist_pipeline.publishing._release_history import read_history
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.drawing import BAR, NUMBER
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.publishing.pages import picture_facts
 from dphist_pipeline.publishing.picture_sums import Grid
-from dphist_pipeline.publishing.pictures import Picture, all_pictures, described
+from dphist_pipeline.publishing.pictures import Picture, all_pictures, description
 from dphist_pipeline.releasing.store import Store
 
 pytestmark = pytest.mark.stand_in("pictures", why="what charts are given is read here; drawing is tried elsewhere")
@@ -193,7 +194,7 @@ def test_no_chart_holds_a_figure_below_the_limit() -> None:
     assert hides == 2
     low = by_hand.estimate([CLASS], NOISY - 60)
     (bars,) = all_pictures(Grid.of_all(low.domain, low.values, low.unbiased))
-    assert described(bars.told_as({"show_below": 10})).endswith("Every figure is below 10.")
+    assert description(bars.told_as({"show_below": 10})).endswith("Every figure is below 10.")
 
 
 def test_a_family_hides_figures_on_its_card_and_on_the_pages_of_its_tables() -> None:
@@ -315,7 +316,7 @@ def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path
     assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
     assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
     assert "Totals of 2 periods" in page
-    known = dict(index_pages._listed_on_page(public / "weekly"))
+    known = read_history(index_pages._told(public / "weekly", "index.html")["publications"])
     assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
     write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
     assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page

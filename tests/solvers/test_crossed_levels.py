@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from told_noise import noisy_marginals, told_covariance
+from noise_of_laws import noisy_marginals, told_covariance
 
 from dphist_pipeline.base.domain import Domain, Family, Levels
 from dphist_pipeline.mechanisms import DomainRefused

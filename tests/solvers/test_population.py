@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.whole_counts.population import Layout, drawn_records, improve, weighted
+from dphist_pipeline.solvers.whole_counts.population import CellLayout, drawn_records, improve, weighted
 from examples import examples
 
 SIZES = (4, 3, 60)
 TABLES = ((0, 1), (1, 2), (2,))
 
 
-def layout() -> Layout:
+def layout() -> CellLayout:
     steps = []
     for table in TABLES:
         sizes = [SIZES[axis] for axis in table]
@@ -21,10 +21,12 @@ def layout() -> Layout:
         steps.append(
             tuple((axis, np.arange(SIZES[axis]) * stride) for axis, stride in zip(table, strides, strict=True))
         )
-    return Layout.of(SIZES, steps, [int(np.prod([SIZES[axis] for axis in table])) for table in TABLES])
+    return CellLayout.of(SIZES, steps, [int(np.prod([SIZES[axis] for axis in table])) for table in TABLES])
 
 
-def misfit(of: Layout, records: np.ndarray, weights: np.ndarray, targets: np.ndarray, importance: np.ndarray) -> float:
+def misfit(
+    of: CellLayout, records: np.ndarray, weights: np.ndarray, targets: np.ndarray, importance: np.ndarray
+) -> float:
     apart = (of.sums(records, weights) - targets) ** 2
     return float(np.add.reduceat(apart, of.starts[:-1]) @ importance)
 
@@ -77,7 +79,7 @@ def test_records_are_drawn_along_a_tree_and_weighted_to_their_tables() -> None:
 def test_records_find_their_places_inside_regions_that_hold_them() -> None:
     """Places of an axis of 2,048, in 128 regions whose sums count so much that hardly a record may leave its own."""
     draws, places = np.random.Generator(np.random.PCG64(9)), draws_of_regions()
-    of = Layout.of((2_048,), [((0, np.arange(2_048)),), ((0, places),)], [2_048, 128])
+    of = CellLayout.of((2_048,), [((0, np.arange(2_048)),), ((0, places),)], [2_048, 128])
     wanted = draws.integers(0, 2_048, (3_000, 1)).astype(np.int32)
     ones, labels = np.ones(3_000, dtype=np.int64), [np.zeros(2_048, dtype=np.int64)]
     targets = of.sums(wanted, ones).astype(np.float64)

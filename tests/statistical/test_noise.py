@@ -247,13 +247,13 @@ def test_a_broken_sampler_draws_nothing_for_a_release(
     journal = Journal(tmp_path / "journal", tmp_path, "charge")
     counts = PrivateCounts(Domain.from_shape((3,)), 1, lambda: np.array([5, 6, 7]), journal)
     whole, score = [np.arange(3)], CutByBalance()
-    doors: tuple[Callable[[Budget], object], ...] = (
+    draws: tuple[Callable[[Budget], object], ...] = (
         counts.noisy_cells,
         lambda budget: counts.choose(whole, score, budget),
     )
-    for door in (*doors, *doors):  # a failure is not forgotten
+    for draw in (*draws, *draws):  # a failure is not forgotten
         with pytest.raises(NoiseSelfTestFailed):
-            door(Budget(Fraction(1)))
+            draw(Budget(Fraction(1)))
     assert list(tmp_path.iterdir()) == []
 
 

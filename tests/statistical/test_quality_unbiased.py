@@ -60,9 +60,9 @@ def released() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _noisy(seen: ObservedRows) -> list[float]:
-    doors = PrivateRows(Limits(KEPT, SEEN, substitute=False), lambda: seen, Nowhere())  # type: ignore[arg-type]
-    whole, _ = doors.noisy(RowsCut(), Budget(EPSILON, "whole"))
-    by, _ = doors.noisy(RowsCutBy(0, (2,)), Budget(EPSILON, "by"))
+    private_counts = PrivateRows(Limits(KEPT, SEEN, substitute=False), lambda: seen, Nowhere())  # type: ignore[arg-type]
+    whole, _ = private_counts.noisy(RowsCut(), Budget(EPSILON, "whole"))
+    by, _ = private_counts.noisy(RowsCutBy(0, (2,)), Budget(EPSILON, "by"))
     return [*whole, *by]
 
 

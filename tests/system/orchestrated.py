@@ -105,7 +105,7 @@ def public_files(office: Office) -> dict[str, bytes]:
 
 
 def leftovers(office: Office) -> list[str]:
-    """Files of the confidential store that are not answers of doors."""
+    """Files of the confidential store that are not answers of measurements."""
     confidential = office.store / "confidential"
     found = [path.relative_to(confidential) for path in confidential.rglob("*") if path.is_file()]
     return [str(path) for path in found if path.parts[0] not in ("journal", FOLDER)]

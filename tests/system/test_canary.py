@@ -1,4 +1,4 @@
-"""Rule 4: nothing that was computed from records leaves the confidential side but through a door."""
+"""Rule 4: nothing that was computed from records leaves the confidential side but through a measurement."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_quality_table_leaks_nothing_but_its_noisy_numbers(watched: Watched) -
     assert watched.leaks(code=0) == []
     table = pq.read_table(watched.office.published() / "quality.parquet").to_pylist()
     exact = [row["estimate"] % canary.FROZEN_NOISE for row in table]
-    assert exact[:3] == [canary.SURGERY + canary.MEDICINE, canary.OTHER, 0], "exact numbers reach the doors"
+    assert exact[:3] == [canary.SURGERY + canary.MEDICINE, canary.OTHER, 0], "exact numbers reach the measurements"
 
 
 def truncated(office: Office) -> None:

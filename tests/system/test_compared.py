@@ -11,7 +11,7 @@ import pytest
 from office import Office
 from system.orchestrated import defined
 
-from dphist_pipeline.answering.past_periods import Compared
+from dphist_pipeline.answering.past_periods import PeriodComparison
 from dphist_pipeline.publishing.published_files import read_audit
 
 pytestmark = pytest.mark.stand_in(
@@ -93,7 +93,7 @@ def test_weeks_that_are_alike_say_which_weeks_were_looked_at(office: Office) -> 
     for week in WEEKS:
         ran = office.released("--period", week)
         assert "Compared" not in ran.out
-    found = Compared.of_audit(read_audit(office.published(period=WEEKS[3])))
+    found = PeriodComparison.of_audit(read_audit(office.published(period=WEEKS[3])))
     assert found.facts == {"periods": WEEKS[2::-1], "changes": [], "says": ""}
     assert "Compared" not in (office.published(period=WEEKS[3]) / "card.html").read_text()
 
@@ -175,3 +175,7 @@ def test_a_family_is_compared_by_the_smallest_table_of_each_axis(renamed: Office
     assert said["compared"]["says"].startswith("surgery fell from about")
     folder = renamed.published(period=WEEKS[1])
     assert said["compared"]["says"] in (folder / "card.html").read_text()
+    for asked in (["--changes"], ["--over", ",".join(WEEKS[:2])]):
+        where = ["--where", "ward = 'surgery'", *asked, "--json"]
+        named = renamed.run("answer", "wards", *where).json
+        assert named == renamed.run("answer", named["release"], *where).json and len(named["rows"]) == 1

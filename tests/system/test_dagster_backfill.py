@@ -56,7 +56,7 @@ def child(project: Project, kill_at: int, said: Connection) -> None:
 
 
 def dies_at_second(release: Callable[..., Any], project: Project) -> Callable[..., Any]:
-    """A mechanism whose process is killed in the second week, when it is charged and not one door has answered."""
+    """A mechanism whose process is killed in the second week, when it is charged and no measurement has answered."""
 
     def dying(*given: Any) -> Any:
         if project.published(BACKFILLED[0]).exists():

@@ -37,7 +37,7 @@ release = Geometric.release
 def dies_once(self, counts, budget):
     if not (here / "died").exists():
         (here / "died").touch()
-        os._exit(9)  # charged, and not one door has answered
+        os._exit(9)  # charged, and not one measurement has answered
     return release(self, counts, budget)
 
 

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from office import Office
 
-from dphist_pipeline.health.finding import Finding
+from dphist_pipeline.health.finding import CheckResult
 from dphist_pipeline.integrations.dagster import _health as health
 from dphist_pipeline.integrations.dagster import health_sensor
 
@@ -52,7 +52,7 @@ def test_a_further_period_that_may_be_wrong_is_told_and_other_changed_texts_are_
     office.opened()
     monkeypatch.setenv("DPHIST_STORE", str(office.store))
     seen = {"doubtful": "wards 2026-03-02", "disk": "9 GB are free"}
-    found = [Finding(check, "warning", text, "look") for check, text in seen.items()]
+    found = [CheckResult(check, "warning", text, "look") for check, text in seen.items()]
     monkeypatch.setattr(health, "examine", lambda *given: found)
     told: list[str] = []
     sensor, cursor = health_sensor(told.append), ""
@@ -62,7 +62,9 @@ def test_a_further_period_that_may_be_wrong_is_told_and_other_changed_texts_are_
                 done = sensor(context)
             assert isinstance(done, dg.SensorResult)
             cursor = done.cursor or ""
-        found[:] = [Finding(one.check, "warning", text if one.check == check else one.seen, "look") for one in found]
+        found[:] = [
+            CheckResult(one.check, "warning", text if one.check == check else one.seen, "look") for one in found
+        ]
         with dg.build_sensor_context(cursor=cursor) as context:
             sensor(context)
         assert len(told) == times

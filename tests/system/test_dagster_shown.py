@@ -245,7 +245,7 @@ def test_checks_and_metadata_hold_nothing_of_the_records(
     assert canary.leaks(office, said=told) == []
 
 
-def test_sanitized_shows_its_doors_and_what_paid_for_them_and_no_answer(
+def test_sanitized_shows_its_measurements_and_what_paid_for_them_and_no_answer(
     office: Office, instance: dg.DagsterInstance
 ) -> None:
     definitions = defined(office.opened())

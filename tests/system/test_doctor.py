@@ -293,6 +293,13 @@ def test_what_a_killed_run_left_is_gone_after_the_next_release(office: Office, m
     all_well(examined(office))
 
 
+def test_the_lock_of_a_killed_run_alone_holds_nothing_exact(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(office, monkeypatch)
+    (rows,) = (office.store / "confidential" / "runs").rglob("rows.parquet")
+    shutil.rmtree(rows.parent)
+    all_well(examined(office))
+
+
 def test_a_run_under_way_is_no_fault(office: Office) -> None:
     with Store.open(office.store).run(Key("wards", "2026-03-02", 1)):
         all_well(examined(office))

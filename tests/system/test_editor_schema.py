@@ -77,6 +77,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "max_cells": [(100, {})],
     "tables": [({"list": [["ward"]]}, FAMILY), (None, {})],
     "axes": [([WARD], {})],
+    "take": [("one_per_cell", {})],
     "quality": [({"rows": 10}, {})],
     "period": [(length, {"period_column": "day"}) for length in ("week", "month", "quarter", "year")],
     "period_column": [("day", WEEKS), (None, {})],

@@ -365,10 +365,20 @@ def test_a_family_that_is_named_is_answered_from_a_table_with_the_axes_asked(fam
         assert {**named, "release": "family"} == whole
     total = family.run("answer", "family", "--json").json["estimate"]
     assert total == pytest.approx(family.run("answer", "family_age", "--json").json["estimate"])
-    for words in (["--by", "age,ward"], ["--changes"], ["--by", "nothing"]):
+    for words in (["--by", "age,ward"], ["--by", "nothing"]):
         refused = family.run("answer", "family", *words)
         assert refused.code == 1 and "family_age_sex" in refused.err
     assert family.run("answer", "family_nothing").code == 1
+
+
+@pytest.mark.slow
+def test_a_family_is_exported_as_a_file_for_each_table(family: Office) -> None:
+    assert family.run("export", "family", "--to", "csv").code == 0
+    names = sorted(file.name for file in Path().glob("family_*.csv"))
+    tables = json.loads((family.published("family") / "audit.json").read_text())["tables"]
+    assert names == sorted(f"family_{name}_published.csv" for name in tables)
+    refused = family.run("export", "family", "--to", "csv", "--output", "one.csv")
+    assert refused.code == 1 and "name one of them: family_" in refused.err and not Path("one.csv").exists()
 
 
 def test_a_second_call_replays_a_family_and_spends_nothing(family: Office) -> None:

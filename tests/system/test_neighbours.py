@@ -1,7 +1,7 @@
-"""Rule 5: what a privacy unit's rows hold decides nothing but the answers of the doors.
+"""Rule 5: what a privacy unit's rows hold decides nothing but the answers of the measurements.
 
-Pairs of tables that differ in one unit give the same files, rows, schema, charge and words; with the doors' answers
-frozen, the same bytes throughout the public store and the ledger.
+Pairs of tables that differ in one unit give the same files, rows, schema, charge and words; with frozen answers of
+measurements, the same bytes throughout the public store and the ledger.
 """
 
 from __future__ import annotations

@@ -157,7 +157,10 @@ def test_a_period_in_doubt_waits_for_a_person_where_the_spec_asks_for_it(begun: 
     assert f"wards {WEEKS[week]}" not in doctor["due"]["seen"] + doctor["runs"]["seen"]
     with begun.witnessed():
         store = Store.open(begun.store)
-        assert [store.is_doubted(charge) for charge, _ in charges_of(store.ledger(), "wards")] == [False, True]
+        assert [store.is_marked_for_approval(charge) for charge, _ in charges_of(store.ledger(), "wards")] == [
+            False,
+            True,
+        ]
     spent = begun.run("ledger", "show", "health", "--json").json[0]["spent"]
     assert spent == "2"
     done = begun.run("publish", begun.folder / "spec.yaml", "--period", WEEKS[week], "--approved-by", "Ada", "--json")

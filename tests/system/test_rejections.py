@@ -182,7 +182,7 @@ def test_what_is_published_while_it_is_rejected_stays_published(office, monkeypa
 
 
 @pytest.mark.parametrize("publish", ["manual", "automatic"])
-def test_what_is_rejected_while_a_door_draws_leaves_nothing_that_was_drawn(tmp_path, monkeypatch, publish):
+def test_what_is_rejected_while_a_measurement_draws_leaves_nothing_that_was_drawn(tmp_path, monkeypatch, publish):
     office, noisy_cells = Office(tmp_path / "office").opened(), PrivateCounts.noisy_cells
 
     def rejected_first(counts, budget):

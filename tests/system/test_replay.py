@@ -332,3 +332,13 @@ def test_a_folder_without_a_store_is_refused_and_none_is_made(project: Project) 
     shutil.rmtree(project.root)
     with refused(project, "store_missing", "dphist init"):
         project.release()
+
+
+@pytest.mark.slow
+def test_a_list_that_grew_is_told_by_the_entry_that_came(project: Project) -> None:
+    codes = [f"code {number}" for number in range(30)]
+    project.write_spec(axes=[{"column": "ward", "values": codes, "other": True}])
+    project.release()
+    project.write_spec(axes=[{"column": "ward", "values": [*codes, "new"], "other": True}])
+    with refused(project, "already_charged", "was '30 entries', is now '31 entries, among them ..new..'"):
+        project.release()

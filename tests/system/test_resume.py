@@ -1,4 +1,4 @@
-"""A mechanism of two doors that stops between them goes on from one reading, and from what the first door answered."""
+"""A mechanism of two measurements that stops between them goes on from one reading, and from the first answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.stand_in("catalogue", "pictures", why="what a killed ru
 
 
 class Stopped(Exception):
-    """A run that ends at a door."""
+    """A run that ends at a measurement."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Project:
     return Project.make(tmp_path / "project", mechanism="dpcube", quality={"rows": 4})
 
 
-def stop_at_door(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def stop_at_measurement(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     asked = []
     answer = Journal.answer
 
@@ -43,17 +43,17 @@ def stop_at_door(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(Journal, "answer", stopping)
 
 
-# Two doors of the mechanism, then four of the quality table.
-@pytest.mark.parametrize("door", mostly_soaked([1, 2, 3, 6], [1, 3]))
+# Two measurements of the mechanism, then four of the quality table.
+@pytest.mark.parametrize("measurement", mostly_soaked([1, 2, 3, 6], [1, 3]))
 @pytest.mark.parametrize("way", ["pipeline", "handover"])
-def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, door: int, way: str) -> None:
+def test_it_is_finished_at_the_first_price(project: Project, monkeypatch, measurement: int, way: str) -> None:
     with monkeypatch.context() as patched:
-        stop_at_door(patched, door)
+        stop_at_measurement(patched, measurement)
         with pytest.raises(Stopped):
             project.release()
     journal = project.root / "confidential" / "journal"
     first = {path.name: path.read_bytes() for path in journal.rglob("*.answer")}
-    assert len(first) == door - 1
+    assert len(first) == measurement - 1
     readings = []
     count = Run.count
     monkeypatch.setattr(Run, "count", lambda *arguments: readings.append(1) or count(*arguments))

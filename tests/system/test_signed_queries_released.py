@@ -55,6 +55,11 @@ def charges(office: Office) -> int:
     return sum(entry[1] == "charged" for entry in office.entries())
 
 
+def test_a_missing_reason_is_told_before_the_text_is_shown(asking: Office) -> None:
+    ran = asking.run(*ALLOW[: ALLOW.index("--reason")])
+    assert ran.code == 1 and "--reason" in ran.err and "SELECT" not in ran.out
+
+
 def test_nothing_is_read_or_charged_before_the_text_is_signed(asking: Office) -> None:
     before = asking.state()
     ran = asking.release()

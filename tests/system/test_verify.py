@@ -77,6 +77,18 @@ def test_a_release_under_way_is_not_taken_for_a_cut_ledger(office: Office, monke
     assert code == 0 and "1 publication is whole" in said and seen
 
 
+@pytest.mark.parametrize("linked", ["revision", "period"])
+def test_a_linked_folder_is_named_by_verify_and_by_a_replay(office: Office, linked: str, tmp_path: Path) -> None:
+    office.with_release()
+    folder = office.published() if linked == "revision" else office.published().parent
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    problem = f"{folder.name} is a link: what is published must lie in the public folder itself"
+    code, said = verify(office)
+    replay = office.release()
+    assert (code, replay.code) == (1, 1) and problem in said and problem in " ".join(replay.err.split())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["gone", "of another store"])
 def test_a_missing_witness_is_told_after_all_else_was_checked(office: Office, what: str, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ tables = st.sampled_from([whole_units, text_units]).flatmap(
 bounds = st.integers(1, 5)
 
 
-def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS) -> np.ndarray:
+def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS, distinct: bool = False) -> np.ndarray:
     """Kept rows of every cell."""
     unit_type = pl.Int64 if all(isinstance(unit, int) for unit, _ in rows) else pl.String
     frame = pl.DataFrame(list(rows), schema={"unit": unit_type, "code": pl.Int32}, orient="row")
@@ -55,7 +55,7 @@ def counted(rows: Rows, max_rows: int, key: bytes = KEY, cells: int = CELLS) -> 
         staged = Path(folder) / "rows.parquet"
         frame.write_parquet(staged, row_group_size=7)
         with one_engine():
-            return count_bounded(staged, cells, max_rows, key)
+            return count_bounded(staged, cells, max_rows, key, distinct)
 
 
 def mixed(word: int) -> int:
@@ -98,6 +98,12 @@ def test_what_is_kept_of_a_unit_depends_on_its_own_rows_alone(rows: Rows, max_ro
     alone = [counted([row for row in rows if row[0] == unit], max_rows) for unit in units]
     shuffled = shuffle.sample(rows, len(rows))
     assert counted(shuffled, max_rows).tolist() == sum(alone, np.zeros(CELLS, dtype=np.int64)).tolist()
+
+
+@examples(25)
+@given(rows=tables, max_rows=bounds)
+def test_equal_rows_of_a_unit_are_one_row_before_they_are_bounded(rows: Rows, max_rows: int):
+    assert counted(rows, max_rows, distinct=True).tolist() == counted(sorted(set(rows), key=str), max_rows).tolist()
 
 
 @pytest.mark.slow
@@ -281,7 +287,7 @@ def test_a_panic_of_polars_is_refused_by_its_type_and_prints_nothing(
         "axes": [{"column": "value", "start": 0, "stop": CELLS, "width": 1}],
     }
     spec = ReleaseSpec.from_attributes(attributes, tmp_path)
-    monkeypatch.setattr(cube, "_counted", lambda *given: pl.int_range(0, 2**62, eager=True))
+    monkeypatch.setattr(cube, "_count", lambda *given: pl.int_range(0, 2**62, eager=True))
     with pytest.raises(SourceRefused, match="could not be counted") as refused:
         cube.write_cube(plan_of(spec, spec.period_named("all")), tmp_path / "rows.parquet", tmp_path)
     assert refused.value.__context__ is None and "capacity" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The door that cuts a line into buckets: noise on every cost, none of it cut off, and everything that it refuses."""
+"""The measurement that cuts a line into buckets: noise on every cost, none of it cut off, and all that it refuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINE = np.array([3, 4, 5, 2, 1, 0])  # 9 9 9 0 5 5
 SAVINGS = (2, 1, 0)
 
 
-def doors(sensitivity: int = 1, answers: Any = None) -> PrivateCounts:
+def private_counts(sensitivity: int = 1, answers: Any = None) -> PrivateCounts:
     return PrivateCounts(Domain.from_shape((6,)), sensitivity, lambda: EXACT.copy(), answers)
 
 
@@ -62,7 +62,7 @@ def test_the_cheapest_buckets_after_noise_are_chosen(
     drawn: list[int], starts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = drawing(monkeypatch, drawn)
-    assert doors(3).choose_buckets(LINE, SAVINGS, Budget(Fraction(1, 2))).tolist() == cheapest(drawn)
+    assert private_counts(3).choose_buckets(LINE, SAVINGS, Budget(Fraction(1, 2))).tolist() == cheapest(drawn)
     assert asked == [(Fraction(12), 11)]  # 2·3 / (1/2), one draw for each of 6 + 5 buckets
     assert cheapest(drawn) == starts
 
@@ -88,7 +88,10 @@ def test_the_journal_keeps_the_question_and_the_places_where_buckets_start() -> 
             asked.append((step, dict(question)))
             return np.array([0, 4])
 
-    assert doors(2, Answers()).choose_buckets(LINE, SAVINGS, Budget(Fraction(1), "structure")).tolist() == [0, 4]
+    assert private_counts(2, Answers()).choose_buckets(LINE, SAVINGS, Budget(Fraction(1), "structure")).tolist() == [
+        0,
+        4,
+    ]
     digest = hashlib.sha256(np.array([*SAVINGS, *LINE], dtype="<i8").tobytes()).hexdigest()
     assert asked == [("structure", {"door": "choose_buckets", "epsilon": "1", "scale": "4", "partition": digest})]
 
@@ -96,9 +99,9 @@ def test_the_journal_keeps_the_question_and_the_places_where_buckets_start() -> 
 def test_the_same_words_give_the_same_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     words = RecordedWords()
     monkeypatch.setattr(noise, "random_words", words)
-    first = doors().choose_buckets(LINE, SAVINGS, Budget(Fraction(1)))
+    first = private_counts().choose_buckets(LINE, SAVINGS, Budget(Fraction(1)))
     words.rewind()
-    assert doors().choose_buckets(LINE, SAVINGS, Budget(Fraction(1))).tolist() == first.tolist()
+    assert private_counts().choose_buckets(LINE, SAVINGS, Budget(Fraction(1))).tolist() == first.tolist()
 
 
 class Own(int):
@@ -128,7 +131,7 @@ class Own(int):
 def test_a_line_or_savings_that_are_not_plain_are_refused_unspent(line: Any, savings: Any, problem: str) -> None:
     budget = Budget(Fraction(1))
     with pytest.raises(MeasurementMisuse, match=problem):
-        doors().choose_buckets(line, savings, budget)
+        private_counts().choose_buckets(line, savings, budget)
     assert budget.charges == ()
 
 

@@ -1,4 +1,4 @@
-"""The door that chooses: exact law, disjoint groups, and everything that it refuses.
+"""The measurement that chooses: exact law, disjoint groups, and everything that it refuses.
 
 Most tests plant scores of their own in the closed set, to choose by the counts themselves.
 """
@@ -24,7 +24,7 @@ COUNTS = np.array([5, 3, 0, 9, 1, 4])
 FIRST, SECOND = np.array([0, 1, 2]), np.array([3, 4, 5])
 
 
-def doors(sensitivity: int = 1) -> PrivateCounts:
+def private_counts(sensitivity: int = 1) -> PrivateCounts:
     return PrivateCounts(Domain.from_shape((6,)), sensitivity, lambda: COUNTS.copy())
 
 
@@ -125,7 +125,7 @@ def test_a_clear_winner_is_chosen_in_every_group() -> None:
 
 
 def test_a_score_sees_the_cells_of_its_group_alone() -> None:
-    doors().choose([FIRST, SECOND], OwnCounts(), Budget(Fraction(1)))
+    private_counts().choose([FIRST, SECOND], OwnCounts(), Budget(Fraction(1)))
     assert SEEN == [[5, 3, 0], [9, 1, 4]]
 
 
@@ -163,7 +163,7 @@ def test_a_choice_that_its_budget_would_not_cover_is_refused_unspent(groups, sco
 @pytest.mark.parametrize(("score", "problem"), [(TooFew(), "every declared candidate"), (Halves(), "int64")])
 def test_a_wrong_class_among_the_scores_is_noticed(score, problem) -> None:
     with pytest.raises(MeasurementMisuse, match=problem):
-        doors().choose([FIRST], score, Budget(Fraction(1)))
+        private_counts().choose([FIRST], score, Budget(Fraction(1)))
 
 
 def test_groups_and_steps_that_change_while_counts_are_loaded_change_nothing() -> None:
@@ -190,7 +190,7 @@ def test_a_choice_of_a_scale_beyond_ten_million_is_refused_before_anything_is_sp
         raise AssertionError("exact counts were loaded")
 
     least = Fraction(2 * constant * sensitivity, 10**7)
-    doors(sensitivity).choose([FIRST], OwnCounts(constant), Budget(least))
+    private_counts(sensitivity).choose([FIRST], OwnCounts(constant), Budget(least))
     budget = Budget(least * Fraction(10**9 - 1, 10**9))
     with pytest.raises(MeasurementMisuse, match=r"10\^7: raise its epsilon"):
         PrivateCounts(Domain.from_shape((6,)), sensitivity, load).choose([FIRST], OwnCounts(constant), budget)
@@ -220,10 +220,10 @@ def test_questions_about_other_groups_or_candidates_have_other_digests() -> None
 
 def test_a_choice_spends_its_budget_once() -> None:
     budget = Budget(Fraction(1), "cuts")
-    doors().choose([FIRST], OwnCounts(), budget)
+    private_counts().choose([FIRST], OwnCounts(), budget)
     assert budget.charges == (("cuts", Fraction(1)),)
     with pytest.raises(BudgetMisuse):
-        doors().choose([FIRST], OwnCounts(), budget)
+        private_counts().choose([FIRST], OwnCounts(), budget)
 
 
 def test_a_tree_with_one_level_too_noisy_is_refused_before_any_level_is_drawn() -> None:
@@ -240,7 +240,7 @@ def test_a_tree_charges_every_level_and_draws_one_number_a_node(monkeypatch: pyt
     monkeypatch.setattr(noise, "random_words", words)
     levels = [np.zeros(6, dtype=np.int64), np.arange(6) // 3]
     budget = Budget(Fraction(1), "tree")
-    sums = doors().noisy_tree(levels, budget, [Fraction(1, 4), Fraction(3, 4)])
+    sums = private_counts().noisy_tree(levels, budget, [Fraction(1, 4), Fraction(3, 4)])
     assert [level.values.size for level in sums] == [1, 2] and words.given == 3
     assert [level.scale for level in sums] == [4, Fraction(4, 3)]
     assert budget.charges == (("tree_level_1", Fraction(1, 4)), ("tree_level_2", Fraction(3, 4)))

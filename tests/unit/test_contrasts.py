@@ -1,4 +1,4 @@
-"""The door of contrasts: exact differences of halves, moved by a neighbour by no more than the noise covers."""
+"""The measurement of contrasts: exact differences of halves, moved by a neighbour by no more than the noise covers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LARGEST = 1 << 52
 COUNTS = st.integers(-100, 100) | st.integers(-(2**63), 2**63 - 1) | st.sampled_from([LARGEST, -LARGEST, LARGEST - 1])
 
 
-def doors(counts: Sequence[int], sensitivity: int = 1) -> PrivateCounts:
+def private_counts(counts: Sequence[int], sensitivity: int = 1) -> PrivateCounts:
     exact = np.array(counts, dtype=np.int64)
     return PrivateCounts(Domain.from_shape(exact.shape), sensitivity, lambda: exact)
 
@@ -40,7 +40,7 @@ def test_noisy_contrasts_are_total_and_halves_less_halves_plus_one_draw_each(wor
     added = noise.discrete_laplace(scale, 7)
     drawn = words.given
     words.rewind()
-    wavelet = doors(EXACT, 3).noisy_contrasts(Budget(Fraction(1, 5)))
+    wavelet = private_counts(EXACT, 3).noisy_contrasts(Budget(Fraction(1, 5)))
     assert words.given == drawn
     assert wavelet.scale == scale
     assert [level.size for level in wavelet.contrasts] == [1, 2, 3]
@@ -61,7 +61,7 @@ def test_contrasts_of_neighbours_differ_by_at_most_one_sensitivity_a_level(
     there = [max(-(2**63), min(2**63 - 1, count + move)) for count, move in zip(exact, moves, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         without_noise(patch)
-        both = [doors(counts).noisy_contrasts(Budget(Fraction(1))) for counts in (exact, there)]
+        both = [private_counts(counts).noisy_contrasts(Budget(Fraction(1))) for counts in (exact, there)]
     moved = np.abs(np.array(both[0].total) - both[1].total)
     levels = [np.abs(one - other).sum() for one, other in zip(both[0].contrasts, both[1].contrasts, strict=True)]
     assert len(levels) == (len(exact) - 1).bit_length()
@@ -99,5 +99,5 @@ def test_one_row_in_a_first_cell_moves_them_exactly_as_far_as_is_declared(shape:
 
 def test_contrasts_saturate_at_two_to_the_fifty_second(monkeypatch: pytest.MonkeyPatch) -> None:
     without_noise(monkeypatch)
-    wavelet = doors([2**62, 2**62, 5, -(2**62)]).noisy_contrasts(Budget(Fraction(1)))
+    wavelet = private_counts([2**62, 2**62, 5, -(2**62)]).noisy_contrasts(Budget(Fraction(1)))
     assert [int(wavelet.total), *map(int, np.concatenate(wavelet.contrasts))] == [5, LARGEST, 0, LARGEST]

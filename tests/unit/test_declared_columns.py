@@ -28,7 +28,7 @@ from source_scenario import AGE, SECRET, counted, refused, spec
 import dphist_pipeline as dph
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.declared_columns import with_derived_columns
-from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
+from dphist_pipeline.confidential.reading.source import ColumnRefused, OpenedSource
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -65,7 +65,7 @@ def values_of(forms: list[dict[str, Any]], rows: list[dict[str, Any]], schema: p
             connection.register("read", read)
             kinds = connection.sql("FROM read")
             types = dict(zip(kinds.columns, (str(kind).partition("(")[0] for kind in kinds.types), strict=True))
-            source = with_derived_columns(Source(types, "SELECT * FROM read", {}), derive(forms))
+            source = with_derived_columns(OpenedSource(types, "SELECT * FROM read", {}), derive(forms))
             given_values.append(connection.sql(f"SELECT {', '.join(names)} FROM ({source.relation})").fetchall())
     assert given_values[0] == given_values[1]
     return given_values[0]
@@ -115,7 +115,7 @@ def test_a_number_that_is_no_year_has_no_years(kind: pa.DataType, born: list[Any
     with duckdb.connect() as connection:
         connection.register("read", pa.Table.from_pylist(rows, schema))
         types = {"born": "DOUBLE" if kind == pa.float64() else "BIGINT", "seen": "DATE"}
-        source = with_derived_columns(Source(types, "SELECT * FROM read", {}), derive([YEARS]))
+        source = with_derived_columns(OpenedSource(types, "SELECT * FROM read", {}), derive([YEARS]))
         assert connection.sql(f"SELECT age FROM ({source.relation})").fetchall() == expected
 
 
@@ -159,7 +159,7 @@ def test_letters_of_whole_numbers_are_their_digits_also_where_a_gap_made_them_fl
         with duckdb.connect() as connection:
             connection.register("read", table)
             types = {"code": "DOUBLE" if kind == pa.float64() else "BIGINT"}
-            source = with_derived_columns(Source(types, "SELECT * FROM read", {}), derive(form))
+            source = with_derived_columns(OpenedSource(types, "SELECT * FROM read", {}), derive(form))
             assert connection.sql(f"SELECT start FROM ({source.relation})").fetchall() == [
                 ("12",), (None,), ("-5",), ("99",)
             ]  # fmt: skip

@@ -27,25 +27,27 @@ def clipped(number: int, end: int) -> int:
     return max(-end, min(end, number))
 
 
-def measured(counts: list[int], drawn: int, door: str) -> list[int]:
-    """What a door says when every draw of noise without an end is `drawn`."""
+def measured(counts: list[int], drawn: int, measurement: str) -> list[int]:
+    """What a measurement says when every draw of noise without an end is `drawn`."""
     exact = np.array(counts, dtype=np.int64)
     private = PrivateCounts(Domain.from_shape(exact.shape), 1, lambda: exact)
     with pytest.MonkeyPatch.context() as patch:
         ended = clipped(drawn, LARGEST_NOISE)
         patch.setattr(noise, "discrete_laplace", lambda scale, size: np.full(size, ended))
-        if door == "noisy_cells":
+        if measurement == "noisy_cells":
             return [int(value) for value in private.noisy_cells(Budget(Fraction(1))).values]
-        if door == "noisy_sums":
+        if measurement == "noisy_sums":
             return [int(value) for value in private.noisy_sums(np.arange(exact.size), Budget(Fraction(1))).values]
         return [int(private.noisy_contrasts(Budget(Fraction(1))).total)]
 
 
-@pytest.mark.parametrize("door", ["noisy_cells", "noisy_sums"])
+@pytest.mark.parametrize("measurement", ["noisy_cells", "noisy_sums"])
 @pytest.mark.parametrize("drawn", NOISE)
-def test_an_answer_at_the_ends_is_the_count_plus_noise_without_an_end_then_cut_off(drawn: int, door: str) -> None:
+def test_an_answer_at_the_ends_is_the_count_plus_noise_without_an_end_then_cut_off(
+    drawn: int, measurement: str
+) -> None:
     expected = [clipped(clipped(count, LARGEST_COUNT) + drawn, LARGEST_COUNT) for count in COUNTS]
-    assert measured(COUNTS, drawn, door) == expected
+    assert measured(COUNTS, drawn, measurement) == expected
 
 
 @given(st.integers(-LARGEST_COUNT, LARGEST_COUNT), st.integers(-(1 << 55), 1 << 55))

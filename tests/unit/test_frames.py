@@ -103,7 +103,7 @@ def by_file(table: pa.Table, **changes: Any) -> list[int]:
 
 
 def by_frame(frame: Any, axes: Sequence[Any] = AXES, unit: Any = "person", most: int = 2, **more: Any) -> list[int]:
-    """The exact counts behind the doors."""
+    """The exact counts behind the measurements."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_bytes", lambda size: KEY)
         counts = dph.count_cube(frame, axes, privacy_unit=unit, max_rows_per_unit=most, **more)
@@ -284,7 +284,7 @@ def test_columns_of_a_frame_may_have_any_name(kind: str) -> None:
         assert by_frame(KINDS[kind](table), [axis], name, 1)[number] == 1
 
 
-def test_no_row_is_computed_before_a_door_asks_and_then_once() -> None:
+def test_no_row_is_computed_before_a_measurement_asks_and_then_once() -> None:
     computed: list[int] = []
     lazy = pl.LazyFrame({"age": [5.0]}).map_batches(lambda frame: computed.append(1) or frame)
     counts = lazy.dphist.count_cube(AXES[:1], privacy_unit="row")  # type: ignore[attr-defined]

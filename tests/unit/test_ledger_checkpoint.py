@@ -28,7 +28,7 @@ from dphist_pipeline.ledger.opened import OpenedLedger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.ledger.witness import Witness, WitnessedCharge
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.due import unpublished
+from dphist_pipeline.releasing.due import unpublished_charges
 
 __all__ = ["ledger", "path", "url"]
 
@@ -323,7 +323,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
             of.adopted_at(),
             of.accounts(),
         ),
-        lambda of: unpublished(of, "weekly"),
+        lambda of: unpublished_charges(of, "weekly"),
         lambda of: Statement.noted(of, "approved"),
     ]
     for tell in told:
@@ -337,7 +337,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
 def reread_whole(made: Ledger) -> OpenedLedger:
     """The ledger by books that were judged from the first entry on."""
     with made._file.transaction("read") as connection:
-        return OpenedLedger(made._file, checkpoint.judged(made._file.where, connection, whole=True))
+        return OpenedLedger(made._file, checkpoint.judged_books(made._file.where, connection, whole=True))
 
 
 def test_how_a_source_is_read_is_part_of_what_judges_entries() -> None:

@@ -13,7 +13,7 @@ from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.errors import LedgerError
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.due import unpublished
+from dphist_pipeline.releasing.due import unpublished_charges
 
 __all__ = ["ledger", "path", "url"]
 
@@ -34,11 +34,11 @@ def test_a_charge_says_for_good_that_it_is_held(ledger: Ledger, charge: Charge) 
 def test_what_is_neither_published_nor_rejected_is_unpublished(ledger: Ledger, charge: Charge) -> None:
     made = [charge, *(ledger.charge(replace(WEEKLY, period=f"2026-03-{day}")) for day in (30, 23, 16))]
     ledger.charge(replace(WEEKLY, release="monthly"))
-    assert unpublished(ledger, "weekly") == [made[0], *made[:0:-1]]
+    assert unpublished_charges(ledger, "weekly") == [made[0], *made[:0:-1]]
     ledger.note(made[1], "rejected", "wrong codes")
     ledger.record_published(made[2], "digest")
     ledger.note(made[3], "approved", "Ada")
-    assert unpublished(ledger, "weekly") == [made[0], made[3]]
+    assert unpublished_charges(ledger, "weekly") == [made[0], made[3]]
     assert [(key, note.text) for key, note in Statement.noted(ledger, "rejected")] == [
         (("weekly", "2026-03-30", 1), "wrong codes")
     ]

@@ -23,7 +23,7 @@ from dphist_pipeline.confidential.cube import load_cube, write_cube
 from dphist_pipeline.confidential.reading import _databases as databases
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading._moments import wall_clock
-from dphist_pipeline.confidential.reading.source import ColumnRefused, Source
+from dphist_pipeline.confidential.reading.source import ColumnRefused, OpenedSource
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -252,7 +252,7 @@ def test_a_servers_own_dates_are_text_of_a_declared_form() -> None:
         {**spec("rows.parquet", "UTC"), "period": "week", "period_column": "day", "axes": [DAYS]}, Path("/srv/office")
     )
     plan = plan_of(made, made.period_named("2019-02-04"), charges=True)
-    text = Source({"day": "VARCHAR"}, "", {})
+    text = OpenedSource({"day": "VARCHAR"}, "", {})
     with pytest.raises(ColumnRefused, match="is text, and the spec does not say how its dates are written"):
         ingest._check_types(plan, text)
     ingest._check_types(replace(plan, undeclared_dates={}), text)  # of a charge that was made
@@ -264,7 +264,7 @@ def test_a_servers_own_dates_are_text_of_a_declared_form() -> None:
 def test_a_table_of_a_server_names_its_columns_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"patient": "text", "day": "date", "at": "timestamptz", "born": "timestamp"}
     rows = [("r", "UTF8", name, kind, "") for name, kind in kinds.items()]
-    monkeypatch.setattr(databases, "asked", lambda *given: rows)
+    monkeypatch.setattr(databases, "query_rows", lambda *given: rows)
     with duckdb.connect() as connection:
         opened = databases.open_server_table(connection, "visits", "postgres:office")
     assert opened.server_times == {"day": "DATE", "at": "TIMESTAMPTZ", "born": "TIMESTAMP"}

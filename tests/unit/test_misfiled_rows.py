@@ -108,7 +108,7 @@ def test_a_file_is_looked_into_by_the_periods_that_read_it(
     source: str, period: str, key: str, fields: dict[str, Any], start: str, end: str, tmp_path: Path
 ) -> None:
     spec = ReleaseSpec.from_attributes({**SPEC, **FIELDS, "source": source, "period": period, **fields}, tmp_path)
-    window = spec.looked_for(spec.period_named(key))
+    window = spec.own_files_span(spec.period_named(key))
     assert window.start and window.end
     assert (window.start.date().isoformat(), window.end.date().isoformat()) == (start, end)
 

@@ -166,7 +166,7 @@ def beyond(staged: Path, column: str, max_rows: int, key: bytes) -> Iterator[tup
 
 
 def beyond_words(
-    staged: Path, words: Sequence[str], max_rows: int, key: bytes
+    staged: Path, words: Sequence[str], max_rows: int, key: bytes, distinct: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for codes, rows in beyond(staged, words[0], max_rows, key):
         yield codes[None], rows

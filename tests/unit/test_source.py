@@ -25,7 +25,7 @@ from dphist_pipeline.confidential.reading._source_files import find_files, open_
 from dphist_pipeline.confidential.reading.ingest import CATEGORIES, TIMES, UNITS, opened_source
 from dphist_pipeline.confidential.reading.source import (
     ColumnRefused,
-    Source,
+    OpenedSource,
     SourceRefused,
 )
 from dphist_pipeline.spec.sources import Source as Written
@@ -37,7 +37,7 @@ HEADER = b"person,age\n"
 ONE_PERSON = b"person,age\n" + SECRET.encode() + b",61\n"
 
 
-def opened(*files: Path, delimiter: str = ",", quote: str = "") -> Source:
+def opened(*files: Path, delimiter: str = ",", quote: str = "") -> OpenedSource:
     with duckdb.connect() as connection:
         source = SourcePlan(Written("people"), Reading("people", None, "csv", None, delimiter, quote), "")
         return open_files(connection, tuple(files), source)

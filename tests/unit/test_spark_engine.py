@@ -186,7 +186,7 @@ def test_a_server_that_failed_is_asked_nothing_more(tmp_path: Path, fails: bool)
     with (
         mock.patch.object(spark, "_session", return_value=session),
         mock.patch.object(spark, "_traits", return_value=(True, True)),
-        mock.patch.object(spark, "_counted", side_effect=OSError("gone") if fails else None, return_value=counts),
+        mock.patch.object(spark, "_count_cells", side_effect=OSError("gone") if fails else None, return_value=counts),
     ):
         if fails:
             with pytest.raises(SourceRefused, match="its server went away"):
@@ -252,14 +252,14 @@ def test_an_engine_with_another_arithmetic_counts_nothing(
 def test_a_file_that_changes_while_it_is_read_counts_nothing(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = spark._counted
+    counted = spark._count_cells
 
     def changing(*given: Any) -> Any:
         found = counted(*given)
         written(tmp_path / "office", column([3, 4]))
         return found
 
-    monkeypatch.setattr(spark, "_counted", changing)
+    monkeypatch.setattr(spark, "_count_cells", changing)
     assert "changed while it was read" in refused(engine, column([3]), SourceRefused, base=tmp_path)
 
 

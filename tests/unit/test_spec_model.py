@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -390,3 +391,26 @@ def test_a_copy_with_other_fields_keeps_nothing_that_was_derived_before() -> Non
     copy = first.model_copy(update={"epsilon": Fraction(1, 4), "axes": first.axes[:1]})
     assert copy.digest == spec(epsilon=0.25, axes=[AGE]).digest != digest
     assert copy.domain.cells < cells and first.digest == digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "says"),
+    [
+        ({"privacy_unit": "row", "max_rows_per_unit": 1}, "take", "has no use with `privacy_unit: row`"),
+        (
+            {"axes": [{**WARD, "levels": {"house": ["east", "west", "west"]}}]},
+            "take",
+            "needs `max_rows_per_unit: 1` with `levels`",
+        ),
+        ({"mechanism": "tables", "tables": {"all": 1}, "axes": [AGE, WARD]}, "take", "1` with `tables`"),
+        ({"engine": "spark"}, "engine", "`take`"),
+        ({"take": "one"}, "take", "one_per_cell"),
+    ],
+)
+def test_persons_are_counted_where_cells_can_be_of_persons(changes: Any, field: str, says: str) -> None:
+    assert says in refusal(**{"take": "one_per_cell", **changes})[field]
+
+
+def test_a_spec_that_takes_all_rows_has_the_digest_of_before() -> None:
+    assert "take" not in spec().digested and spec(take="all").digest == spec().digest
+    assert spec(take="one_per_cell").digest != spec().digest

@@ -1,4 +1,4 @@
-"""The door of weighted sums: exact sums, moved by a neighbour by no more than the noise covers, resumable anywhere."""
+"""The measurement of weighted sums: exact sums, moved by a neighbour no more than noise covers, resumable anywhere."""
 
 from __future__ import annotations
 

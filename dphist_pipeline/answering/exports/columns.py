@@ -20,7 +20,7 @@ from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 
 
 @dataclass(frozen=True)
-class Cells:
+class ExportedCells:
     """What the columns of a publication are made from.
 
     `answered`: what `dph_marginal` and `dph_whole` answer of each cell in declared order, by their columns.
@@ -31,7 +31,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Column:
+class ExportColumn:
     """A column of exported files.
 
     Attributes:
@@ -48,7 +48,7 @@ class Column:
     name: str
     kind: str
     meaning: str
-    values: Callable[[Cells], Any]
+    values: Callable[[ExportedCells], Any]
     label: str = ""
     is_fact: bool = False
     is_hidden: bool = False
@@ -60,25 +60,25 @@ class Column:
         return not self.is_fact and self.kind in ("double", "int64")
 
 
-def _fact(name: str, kind: str, meaning: str, values: Callable[[Cells], Any]) -> Column:
-    return Column(name, kind, meaning, values, is_fact=True)
+def _fact(name: str, kind: str, meaning: str, values: Callable[[ExportedCells], Any]) -> ExportColumn:
+    return ExportColumn(name, kind, meaning, values, is_fact=True)
 
 
-def _answered(name: str, meaning: str, label: str = "", of: str = "", is_hidden: bool = True) -> Column:
+def _answered(name: str, meaning: str, label: str = "", of: str = "", is_hidden: bool = True) -> ExportColumn:
     """A number that a question of the cell answers; `of`: its name there."""
-    return Column(
+    return ExportColumn(
         name, "double", meaning, lambda cells: cells.answered[of or name], label, is_hidden=is_hidden, has_noise=True
     )
 
 
-def _word(name: str, meaning: str) -> Column:
-    return Column(name, "string", meaning, lambda cells: cells.answered[name])
+def _word(name: str, meaning: str) -> ExportColumn:
+    return ExportColumn(name, "string", meaning, lambda cells: cells.answered[name])
 
 
-def _as_published(name: str) -> Callable[[Cells], Any]:
+def _as_published(name: str) -> Callable[[ExportedCells], Any]:
     """Reads a column of the published file; None where an earlier version wrote it without."""
 
-    def values(cells: Cells) -> Any:
+    def values(cells: ExportedCells) -> Any:
         file = pq.ParquetFile(cells.publication.folder / "histogram.parquet")
         return file.read([name])[name] if name in file.schema_arrow.names else None
 
@@ -107,7 +107,7 @@ _OF_CELLS = (
     ),
     _answered("ci_lower", _MEANINGS["ci_lower"], marked("Lower end of the 95 % interval")),
     _answered("ci_upper", _MEANINGS["ci_upper"], marked("Upper end of the 95 % interval")),
-    Column(
+    ExportColumn(
         "whole_count",
         "int64",
         marked("the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones"),
@@ -136,14 +136,14 @@ _AFTER = (
 # Published columns that an answer tells, or that tell of the groups of a mechanism, are not exported a second time.
 _TOLD = {"estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"}
 _PUBLISHED = tuple(
-    Column(column.name, column.kind, column.in_views, _as_published(column.name), is_hidden=True)
+    ExportColumn(column.name, column.kind, column.in_views, _as_published(column.name), is_hidden=True)
     for column in VALUE_COLUMNS
     if column.name not in _TOLD
 )
-COLUMNS: tuple[Column, ...] = (*KEY, *_OF_CELLS, *_PUBLISHED, *_AFTER)
+COLUMNS: tuple[ExportColumn, ...] = (*KEY, *_OF_CELLS, *_PUBLISHED, *_AFTER)
 
 
-def in_arrow(column: Column, cells: Cells) -> Any:
+def in_arrow(column: ExportColumn, cells: ExportedCells) -> Any:
     """The values of a column as an array of its kind, one for each cell."""
     number, kind = int(cells.publication.audit["cells"]), pa.type_for_alias(column.kind)
     values = column.values(cells)

@@ -20,9 +20,21 @@ _FORMULA = f"^([{re.escape(''.join(FORMULA))}])"
 def write(exported: Exported, file: Path) -> None:
     """Writes the file, a publication after the other."""
     with file.open("wb") as opened:
-        for number, (one, rows) in enumerate(zip(exported.publications, exported.tables(), strict=True)):
-            options = pyarrow.csv.WriteOptions(include_header=number == 0, quoting_header="none")
-            pyarrow.csv.write_csv(_for_people(exported, one, rows), opened, options)
+        opened.write(header(exported))
+        for one, rows in zip(exported.publications, exported.tables(), strict=True):
+            opened.write(lines(exported, one, rows))
+
+
+def header(exported: Exported) -> bytes:
+    """The first line."""
+    return (",".join(exported.columns) + "\n").encode()
+
+
+def lines(exported: Exported, one: Publication, rows: pa.Table) -> bytes:
+    """The lines of one publication, by its rows of `Exported.tables`."""
+    text = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(_for_people(exported, one, rows), text, pyarrow.csv.WriteOptions(include_header=False))
+    return bytes(text.getvalue())
 
 
 def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.codes import codes_of, common_axes, free_name
-from dphist_pipeline.answering.exports.columns import Column
+from dphist_pipeline.answering.exports.columns import ExportColumn
 from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
@@ -46,7 +46,7 @@ def write(exported: Exported, file: Path) -> None:
         opened.writelines(px_lines(exported))
 
 
-def contents_of(exported: Exported) -> list[Column]:
+def contents_of(exported: Exported) -> list[ExportColumn]:
     """The columns of numbers, in order."""
     numbers = {column.name: column for column in columns.COLUMNS if column.is_number}
     return [numbers[name] for name in exported.columns if name in numbers]

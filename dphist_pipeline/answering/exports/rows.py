@@ -20,9 +20,10 @@ from dphist_pipeline.answering.asking import MARGINAL_COLUMNS, Publication, marg
 from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.answering.catalogue_rows import day_of_period
 from dphist_pipeline.answering.exports import columns
-from dphist_pipeline.answering.exports.columns import KEY, Cells, in_arrow
+from dphist_pipeline.answering.exports.columns import KEY, ExportedCells, in_arrow
 from dphist_pipeline.answering.published import NotPublished, audit_in_force, latest_revision
 from dphist_pipeline.base.about_publisher import About
+from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
@@ -133,7 +134,7 @@ class Exported:
         asked = () if self.held else self.publications
         told = {column.name: column for column in columns.COLUMNS}
         for one, numbers in zip(asked, _answered_at_once(asked, self.is_part), strict=True):
-            axes, cells = _axis_rows(one), Cells(one, numbers)
+            axes, cells = _axis_rows(one), ExportedCells(one, numbers)
             nulls = pa.nulls(int(one.audit["cells"]))
             yield pa.table(
                 [axes.get(name, nulls) if name in self._axes else in_arrow(told[name], cells) for name in self.columns],
@@ -269,7 +270,7 @@ def is_local(exported: Exported) -> bool:
 
 def counted_of(exported: Exported) -> str:
     """What the figures are numbers of."""
-    return str(exported.audit.get("counted") or (gettext("values") if is_local(exported) else gettext("rows")))
+    return counted_words(exported.audit) or (gettext("values") if is_local(exported) else gettext("rows"))
 
 
 def _epsilon_of(exported: Exported) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.codes import Code, code_list, codes_of, common_axes, free_name
-from dphist_pipeline.answering.exports.columns import KEY, Column
+from dphist_pipeline.answering.exports.columns import KEY, ExportColumn
 from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
@@ -55,7 +55,7 @@ def write(exported: Exported, file: Path) -> None:
         csv.writer(opened, lineterminator="\n").writerows(sdmx_lines(exported))
 
 
-def attributes_of(exported: Exported) -> dict[str, Column]:
+def attributes_of(exported: Exported) -> dict[str, ExportColumn]:
     """The columns that stand beside the value, by their id."""
     names = {*exported.columns} - {"estimate"}
     return {column.name.upper(): column for column in columns.COLUMNS if not column.is_fact and column.name in names}
@@ -211,7 +211,7 @@ class _Structure:
         for identifier, (name, meaning) in about.items():
             _named(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
-    def _meaning(self, column: Column) -> str:
+    def _meaning(self, column: ExportColumn) -> str:
         meaning = translated(column.meaning)
         words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
         return f"{meaning}: {words}" if column.name == "reliability" else meaning

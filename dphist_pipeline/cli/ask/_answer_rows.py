@@ -45,7 +45,7 @@ IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnswerOptions:
     """What `dphist answer` was asked for beside a box; empty, or None, where an option was not given.
 
     Lists are joined by commas. `quantile`: an axis and shares, as in age=0.25,0.5. `difference`, `ratio`: the other
@@ -166,7 +166,7 @@ def in_options(text: str) -> str:
     return re.sub(r"\bwith_chance\b", "--with-chance", text)
 
 
-def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None = None) -> Rows:
+def answer_rows(publication: Publication, asked: AnswerOptions, box: Box, other: Publication | None = None) -> Rows:
     """The rows that answer a question, as JSON values.
 
     `other`: what is subtracted, if another release or period was asked for.
@@ -183,7 +183,7 @@ def answer_rows(publication: Publication, asked: Asked, box: Box, other: Publica
         raise QuestionRefused(refused.axis, in_options(refused.problem)) from None
 
 
-def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Publication | None) -> Rows:
+def _answer_rows(publication: Publication, asked: AnswerOptions, box: Box, other: Publication | None) -> Rows:
     from dphist_pipeline.estimates.answers import Answer, found_in_row
 
     match asked.question:
@@ -216,7 +216,7 @@ def _answer_rows(publication: Publication, asked: Asked, box: Box, other: Public
             return [periods | answer_as_json(found_in_row(Answer, row))]
 
 
-def _by_values(publication: Publication, asked: Asked, box: Box, other: Publication | None) -> Rows:
+def _by_values(publication: Publication, asked: AnswerOptions, box: Box, other: Publication | None) -> Rows:
     """One of `BY_VALUES` for each value of the axes of `--by`."""
     match asked.question:
         case "ratio":
@@ -229,7 +229,7 @@ def _by_values(publication: Publication, asked: Asked, box: Box, other: Publicat
             return _rows(publication.changes(box, asked.axes))
 
 
-def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
+def _by_axes(publication: Publication, asked: AnswerOptions, box: Box) -> Any:
     from dphist_pipeline.answering.asking import read_population
 
     by = names_of(asked.by) if asked.by else []
@@ -243,7 +243,7 @@ def _by_axes(publication: Publication, asked: Asked, box: Box) -> Any:
 
 def print_rows(
     publication: Publication,
-    asked: Asked,
+    asked: AnswerOptions,
     rows: Rows,
     decimals: int | None = None,
     other: Publication | None = None,

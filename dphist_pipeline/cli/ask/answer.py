@@ -15,7 +15,7 @@ from dphist_pipeline.base.domain import with_words
 from dphist_pipeline.base.shown_below import commands_hide, limit_of, words_for
 from dphist_pipeline.cli.ask._answer_rows import (
     MARKS,
-    Asked,
+    AnswerOptions,
     answer_as_json,
     answer_rows,
     bins_in_words,
@@ -157,11 +157,11 @@ def answer(
     """Estimates a count, share, mean or change from a publication, with its 95 % interval. Spends nothing."""
     from dphist_pipeline.answering.asking import Publication
     from dphist_pipeline.answering.best_table import best_of_folder
-    from dphist_pipeline.answering.published import latest_revision
+    from dphist_pipeline.answering.published import is_family, latest_revision
 
     box = box_where(where)
     public = Store.public_folder(store)
-    question = Asked(
+    question = AnswerOptions(
         by=by,
         quantile=quantile,
         mean=mean,
@@ -182,10 +182,14 @@ def answer(
         pivot=pivot,
         with_chance=with_chance,
     )
-    # Other questions are asked of several periods, whose tables may be others.
+    # A question of several periods is asked of one table, which a family's latest period chooses.
     one_period = question.question not in ("changes", "over", "compare")
-    folder = latest_revision(public, release, period, family=one_period)
-    publication = best_of_folder(folder, question.axes, question.boxes(box)) if one_period else Publication.read(folder)
+    folder = latest_revision(public, release, period, family=True)
+    if one_period or is_family(folder):
+        publication = best_of_folder(folder, question.axes, question.boxes(box))
+    else:
+        publication = Publication.read(folder)
+    release = release if one_period else str(publication.audit["release"])
     facts = {"release": release, **{name: publication.audit[name] for name in ("period", "revision")}, "where": where}
     period = str(facts["period"])
     other: Publication | None
@@ -251,10 +255,11 @@ def _two_periods(option: str) -> tuple[str, str]:
 
 def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
     """What readers call the unit of the estimate, and the number that the interval holds; only rows are bounded."""
+    from dphist_pipeline.base.counted_words import counted_words
     from dphist_pipeline.publishing.formatting import visible
 
     if audit.get("model") != "local":
-        return visible(audit.get("counted") or "records"), "true (bounded) count"
+        return visible(counted_words(audit) or "records"), "true (bounded) count"
     return "contributors" if audit["max_rows_per_unit"] == 1 else "values of contributors", "true number"
 
 
@@ -264,7 +269,7 @@ def _share_of(count: Answer) -> str:
     return "more than 100 %" if error > count.unbiased else f"{100 * error / count.unbiased:.1f} %"
 
 
-def answer_pivot(publication: Publication, asked: Asked, box: Box) -> Pivot:
+def answer_pivot(publication: Publication, asked: AnswerOptions, box: Box) -> Pivot:
     """The pivot that was asked for.
 
     Raises:

@@ -23,7 +23,12 @@ def _known(name: str) -> str:
 
 
 def export(
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The name of a published release.")],
+    release: Annotated[
+        str,
+        typer.Argument(
+            metavar="RELEASE", help="The name of a published release, or of a family of tables: then a file each."
+        ),
+    ],
     to: Annotated[
         str, typer.Option("--to", "--format", metavar="FORMAT", callback=_known, help="One of the formats above.")
     ],
@@ -45,15 +50,20 @@ def export(
     error and a word for the reliability, in one of these formats:
     """
     from dphist_pipeline.answering.exports.rows import Exported
+    from dphist_pipeline.answering.published import family_named, tables_of
     from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
 
     if to in OWN:  # a format of another package may have frames of pandas
         arrow_without_pandas()
-    exported = Exported.read(Store.public_folder(store), release, period, revision, decimals)
-    file = output or Path(f"{release}_published{format_named(to).ending}")
-    files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))
-    periods = len(exported.publications)
-    out.print(f"[green]✓[/] Written: {escape(files)}, {periods} period{'s' if periods != 1 else ''}")
+    public = Store.public_folder(store)
+    tables = tables_of(public, release)
+    if output is not None and len(tables) > 1:
+        raise family_named(release, [table.removeprefix(f"{release}_") for table in tables])
+    for exported in [Exported.read(public, table, period, revision, decimals) for table in tables]:
+        file = output or Path(f"{exported.audit['release']}_published{format_named(to).ending}")
+        files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))
+        periods = len(exported.publications)
+        out.print(f"[green]✓[/] Written: {escape(files)}, {periods} period{'s' if periods != 1 else ''}")
 
 
 def _listed(name: str) -> str:

@@ -15,7 +15,7 @@ from dphist_pipeline.cli.terminal import out, print_json, print_lines, print_tab
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
-    from dphist_pipeline.estimates.row_quality import Cut
+    from dphist_pipeline.estimates.row_quality import BoundingEffect
 
 MOST_ROWS = 60  # of a table in a terminal
 TOGETHER = "95 %, all together"
@@ -122,7 +122,7 @@ class _Told:
         estimate, lower, upper = self._texts((row["estimate"], row["ci_lower"], row["ci_upper"]), row)
         return estimate, f"{lower} to {upper}"
 
-    def of_cut(self, cut: Cut, words: Mapping[str, str]) -> tuple[str, ...]:
+    def of_cut(self, cut: BoundingEffect, words: Mapping[str, str]) -> tuple[str, ...]:
         """A category with its rows counted and cut, the interval and the share of the latter."""
         rows, about, lower, upper = self._texts((cut.counted, cut.about, *cut.possible), vars(cut))
         category = "other" if cut.category is None else words.get(cut.category, cut.category)

@@ -37,7 +37,7 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
-from dphist_pipeline.ledger.ledger import Account, Ledger
+from dphist_pipeline.ledger.ledger import Account, Ledger, refuse_unexplained
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
@@ -279,6 +279,7 @@ def allow(
     readings = [{"source": reading.facts()}] if reading is not None else []
     asked = asked_by_options(query=query, check=check, spark=spark)
     if query is not None and not as_json:
+        refuse_unexplained(name, asked[0], reason)  # before a text is shown, which a terminal asks to sign
         _show_query(
             query, asked[0]["query"]["sha256"], yes, ["dphist", "ledger", "allow", name, *_where(store)], reason
         )

@@ -203,12 +203,12 @@ def upgrade(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
     public = PublicFolder(Store.named(store))
     with progress(as_json) as step:
-        gone = public.upgrade(step)
+        gone, deleted = public.upgrade(step)
     if as_json:
         print_json({"store": str(public.store.root), "was": public.store.form, "form": FORM, "gone": gone})
     else:
         out.print(f"[green]✓[/] The store has form {FORM}; earlier versions refuse it")
-        print_lines([f"  deleted, for this version makes no such file: {path}" for path in gone])
+        print_lines([f"  deleted, for this version makes no such file: {path}" for path in deleted])
 
 
 @store_app.command()

@@ -39,7 +39,7 @@ from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.releasing.spec_check import Compared, SpecCheck, load_spec
+from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 from dphist_pipeline.spec.sources import AN_ISO_DATE
@@ -103,6 +103,7 @@ def check(
         ),
         doubt_of_axes(checked),
         _zone_doubt(checked.time_zone),
+        _doubt_of_persons(checked),
     ]
     individual = individual_account(checked, store)
     warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *individual[1:]]
@@ -175,7 +176,7 @@ def check(
     _refuse_unreadable(compared)
 
 
-def _refuse_unreadable(compared: Compared) -> None:
+def _refuse_unreadable(compared: ColumnComparison) -> None:
     if compared.unreadable:
         err.print(f"[bold red]error:[/] the spec is valid, and its source cannot be read: {escape(compared.problem)}")
         raise typer.Exit(1)
@@ -185,6 +186,17 @@ def _zone_doubt(zone: str) -> str:
     """A warning where a year of the zone is not the same for schedules as for records; else empty."""
     difference = zone_difference(zone, datetime.now(UTC)) if zone != "UTC" else None
     return f"{difference.says[0].upper()}{difference.says[1:]}. {MEND}." if difference is not None else ""
+
+
+def _doubt_of_persons(spec: ReleaseSpec) -> str:
+    """A warning where a sum over cells counts a person twice; else empty."""
+    if not spec.counts_person_cells:
+        return ""
+    return (
+        f"`take: one_per_cell` counts each {spec.privacy_unit} once in up to {spec.max_rows_per_unit} cells, so a sum "
+        "over cells counts it once in each of them: person-cells, not persons. With `max_rows_per_unit: 1` cells add "
+        "up to persons."
+    )
 
 
 def _changed(beside: SpecCheck) -> str:
@@ -315,7 +327,8 @@ def declared_of(spec: ReleaseSpec) -> dict[str, Any]:
     """What each derived column holds, and which rows count, as JSON values; none where nothing is declared."""
     derived = {one.column: one.says for one in spec.derive}
     kept = [one.says for one in spec.keep]
-    return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {})}
+    take = {} if spec.take == "all" else {"take": spec.take}
+    return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {}), **take}
 
 
 def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
@@ -324,6 +337,8 @@ def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
     words = {f"derived {name}": says for name, says in declared.get("derived", {}).items()}
     if any(one.reads_dates for one in spec.derive):
         words["their dates"] = f"in text: ISO dates, as {AN_ISO_DATE}, unless `first_of` gives a `format`"
+    if spec.take == "one_per_cell":
+        words["counts"] = f"each {spec.privacy_unit} once in a cell, however many rows it has there"
     return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})
 
 
@@ -420,7 +435,7 @@ def _bins(axis: Axis) -> str:
 
 def _reason_of_sensitivity(spec: ReleaseSpec) -> str:
     unit = "each row is a different unit" if spec.privacy_unit == "row" else f"one {spec.privacy_unit}"
-    rows = f"{unit}: 1 row" if spec.max_rows_per_unit == 1 else f"{unit}: at most {spec.max_rows_per_unit} rows"
+    rows = f"{unit}: {'' if spec.max_rows_per_unit == 1 else 'at most '}{spec.bound_in_words}"
     per = "" if spec.period == "none" else f" a {spec.period}"
     if spec.neighbours == "add_remove":
         return f"{rows}{per} come or go together (add_remove)"

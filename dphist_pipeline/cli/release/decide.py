@@ -35,7 +35,7 @@ def publish(
     Where something else waits as well, period and revision must be named; the
     refusal lists what waits.
     """
-    from dphist_pipeline.answering.past_periods import Compared
+    from dphist_pipeline.answering.past_periods import PeriodComparison
     from dphist_pipeline.releasing import release as verbs
 
     checked = load_spec(spec, store)
@@ -49,7 +49,7 @@ def publish(
         print_json({**{name: publication.audit.get(name) for name in names}, "path": str(publication.path)})
         return
     statement = Statement.of(opened_store.ledger(), checked.account)
-    says, copied_to = Compared.of_audit(publication.audit).says, opened_store.public_address
+    says, copied_to = PeriodComparison.of_audit(publication.audit).says, opened_store.public_address
     print_release(
         publication.audit,
         publication.replayed,

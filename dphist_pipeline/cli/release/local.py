@@ -21,7 +21,16 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table, progress
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.local.costs import NOT_COVERED, Plan, Way, described, planned, remarks, spending, write_question
+from dphist_pipeline.local.costs import (
+    NOT_COVERED,
+    Plan,
+    QuestionDesign,
+    described,
+    planned,
+    remarks,
+    spending,
+    write_question,
+)
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.question import LONGEST_QUESTION, Question, question_invalid
 from dphist_pipeline.releasing.store import Key, Store
@@ -29,7 +38,7 @@ from dphist_pipeline.spec.collection import CollectionSpec, load_collection
 from dphist_pipeline.spec.fields import digits, exact
 
 if TYPE_CHECKING:
-    from dphist_pipeline.local.publication import Counted
+    from dphist_pipeline.local.publication import CountedReports
     from dphist_pipeline.releasing.releases import Release
 
 
@@ -136,7 +145,7 @@ def _print_plan(forecast: Plan) -> None:
     _print_sentences([*remarks(forecast.spec), *NOT_COVERED])
 
 
-def _errors(forecast: Plan, ways: list[Way]) -> list[tuple[str, ...]]:
+def _errors(forecast: Plan, ways: list[QuestionDesign]) -> list[tuple[str, ...]]:
     """Rows of errors: each interval of a consumer with few, else three of them, and the largest that is possible."""
     rows: list[tuple[str, ...]] = []
     for number, reader in enumerate(forecast.spec.consumers):
@@ -311,7 +320,7 @@ def publish(
         _print(counted, releases)
 
 
-def _counted(spec: CollectionSpec, store: Store, files: list[Path]) -> Counted:
+def _counted(spec: CollectionSpec, store: Store, files: list[Path]) -> CountedReports:
     from dphist_pipeline.local.publication import count_reports, report_files
     from dphist_pipeline.local.reports import keep_lines
 
@@ -324,7 +333,7 @@ def _counted(spec: CollectionSpec, store: Store, files: list[Path]) -> Counted:
         return count_reports(spec, [file, *(path for path in files if path != STANDARD_INPUT)], left_out)
 
 
-def _as_json(counted: Counted, publications: list[Release]) -> dict[str, object]:
+def _as_json(counted: CountedReports, publications: list[Release]) -> dict[str, object]:
     releases = [
         {name: release.audit[name] for name in ("release", "period", "revision")}
         | {"replayed": release.replayed, "path": str(release.path)}
@@ -334,7 +343,7 @@ def _as_json(counted: Counted, publications: list[Release]) -> dict[str, object]
     return {"accepted": counted.tally.reports, "refused": counted.refused, "epsilon": epsilon, "releases": releases}
 
 
-def _print(counted: Counted, publications: list[Release]) -> None:
+def _print(counted: CountedReports, publications: list[Release]) -> None:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counted.refused.items() if number)
     out.print(f"{counted.tally.reports:,} reports counted; refused: {reasons or 'none'}")
     rows: list[tuple[str, ...]] = []

@@ -78,7 +78,7 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
         SourceRefused, ColumnRefused: for the files as files, an engine that does not answer, and one that would give
             other counts than DuckDB; never for what a row holds.
     """
-    columns, files, before = opened(plan, folder)
+    columns, files, before = open_source(plan, folder)
     where, caught = plan.source.written, (Exception,)
     silent = "cannot be counted by Spark: the server that was allowed does not answer, or no session is active"
     failed = (
@@ -90,7 +90,7 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
         is_done = False
         try:
             _refuse_other(withheld(where, silent, lambda: _traits(session), caught), columns, where)
-            counts, rows = withheld(where, failed, lambda: _counted(session, plan, columns, files), caught)
+            counts, rows = withheld(where, failed, lambda: _count_cells(session, plan, columns, files), caught)
             is_done = True
         finally:
             with suppress(Exception):
@@ -109,7 +109,7 @@ def write_cube(plan: CountingPlan, address: str, folder: Path) -> Path:
     return folder / "cube.npy"
 
 
-def opened(plan: CountingPlan, folder: Path) -> tuple[Columns, tuple[Path, ...], list[parquet.FileMetaData]]:
+def open_source(plan: CountingPlan, folder: Path) -> tuple[Columns, tuple[Path, ...], list[parquet.FileMetaData]]:
     """Columns, files and footers of a source that Spark reads as DuckDB does; no record is read.
 
     Args:
@@ -197,7 +197,7 @@ def _view(session: Any, name: str, columns: dict[str, Any]) -> None:
     session.createDataFrame(pa.table(columns)).createOrReplaceTempView(name)
 
 
-def _counted(session: Any, plan: CountingPlan, columns: Columns, files: Sequence[Path]) -> tuple[Numbers, int]:
+def _count_cells(session: Any, plan: CountingPlan, columns: Columns, files: Sequence[Path]) -> tuple[Numbers, int]:
     """Kept rows of every cell, shape (cells,), and how many rows the files have."""
     session.read.schema(columns.schema).parquet(*map(str, files)).createOrReplaceTempView("source")
     read = [columns.read(axis) for axis in plan.domain.axes]

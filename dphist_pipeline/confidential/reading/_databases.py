@@ -10,12 +10,12 @@ import duckdb
 
 from dphist_pipeline.base.sql_files import identifier, literal, statement
 from dphist_pipeline.confidential.reading.source import (
-    Source,
+    OpenedSource,
     SourceRefused,
-    asked,
     columns_of,
     load,
     plain_type,
+    query_rows,
     with_possible_times,
 )
 from dphist_pipeline.errors import did_you_mean
@@ -39,7 +39,7 @@ _READ_AS_TEXT = {
 def attach_file(connection: duckdb.DuckDBPyConnection, path: str, written: str) -> None:
     """Attaches a DuckDB file, to be read only."""
     problem = "cannot be opened as a DuckDB database: damaged, of another version, or open for writing elsewhere"
-    asked(connection, written, problem, f"ATTACH {literal(path)} AS {OFFICE} (READ_ONLY)")
+    query_rows(connection, written, problem, f"ATTACH {literal(path)} AS {OFFICE} (READ_ONLY)")
 
 
 def attach_server(connection: duckdb.DuckDBPyConnection, address: str, written: str) -> None:
@@ -49,10 +49,10 @@ def attach_server(connection: duckdb.DuckDBPyConnection, address: str, written: 
     """
     load(connection, EXTENSION, written)
     problem = "cannot be reached. Check the address in the environment, the password, and whether the server runs."
-    asked(connection, written, problem, f"ATTACH {literal(address)} AS {OFFICE} (TYPE postgres, READ_ONLY)")
+    query_rows(connection, written, problem, f"ATTACH {literal(address)} AS {OFFICE} (TYPE postgres, READ_ONLY)")
 
 
-def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
+def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> OpenedSource:
     """The columns of a table in the attached DuckDB file.
 
     table: as `table`, in the schema `main`, or as `schema.table`; views and computed columns are refused.
@@ -60,7 +60,7 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
     schema, name = _parts(table, "main")
     query = "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = $office AND schema_name = $schema"
     places = {"office": OFFICE, "schema": schema}
-    tables = dict(asked(connection, written, "has no readable list of tables", query, places))
+    tables = dict(query_rows(connection, written, "has no readable list of tables", query, places))
     if name not in tables:
         raise SourceRefused(written, f"has no table {table!r} (views are not read). {did_you_mean(name, tables)}")
     if "GENERATED ALWAYS" in str(tables[name]).upper():
@@ -68,17 +68,17 @@ def open_file_table(connection: duckdb.DuckDBPyConnection, table: str, written: 
     relation = f"SELECT * FROM {OFFICE}.{identifier(schema)}.{identifier(name)}"
     described = columns_of(connection, written, "cannot be read", relation)
     types = {column: plain_type(kind) for column, kind in described.items()}
-    return Source(types, with_possible_times(types, f"({relation})"), {})
+    return OpenedSource(types, with_possible_times(types, f"({relation})"), {})
 
 
-def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> Source:
+def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written: str) -> OpenedSource:
     """The columns of a table in the attached PostgreSQL database.
 
     table: as `table`, in the schema `public`, or as `schema.table`; views are refused.
     """
     schema, name = _parts(table, "public")
     query = statement("ingest/postgres_columns", schema=literal(schema), table=literal(name))
-    columns = asked(connection, written, "does not answer", _of_server(query))
+    columns = query_rows(connection, written, "does not answer", _of_server(query))
     if not columns:
         raise SourceRefused(written, f"has no table {table!r}, or none that its user may see. Check `source_table`.")
     kind, encoding = columns[0][0], columns[0][1]
@@ -95,7 +95,7 @@ def open_server_table(connection: duckdb.DuckDBPyConnection, table: str, written
     rows = f"SELECT {texts} FROM {identifier(schema)}.{identifier(name)}"
     meant = {column: _MEANT[name] for _, _, column, name, _ in columns if types[column] == "VARCHAR" and name in _MEANT}
     times = {column: kind.upper() for _, _, column, kind, _ in columns if kind in _TIMES and types[column] == "VARCHAR"}
-    return Source(types, _of_server(rows), {}, by_server=meant, server_times=times)
+    return OpenedSource(types, _of_server(rows), {}, by_server=meant, server_times=times)
 
 
 def _of_server(query: str) -> str:

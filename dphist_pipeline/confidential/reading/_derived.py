@@ -13,7 +13,7 @@ from dphist_pipeline.confidential.reading.source import (
     ALWAYS,
     TIMES,
     ColumnRefused,
-    Source,
+    OpenedSource,
     SourceRefused,
     columns_of,
     lacks,
@@ -26,7 +26,9 @@ BLANKS = " \u00a0\u202f"  # that stand between thousands
 READ_BY_QUERIES = (*NUMBERS, *TIMES, *ALWAYS, *ARROW_DURATIONS, "BOOLEAN", "UUID")
 
 
-def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: SqlFile, tries: bool) -> Source:
+def select_rows(
+    connection: duckdb.DuckDBPyConnection, source: OpenedSource, file: SqlFile, tries: bool
+) -> OpenedSource:
     """What the query of a spec gives, refused unless it fits the columns that the source has; no record is read.
 
     Args:
@@ -57,7 +59,7 @@ def select_rows(connection: duckdb.DuckDBPyConnection, source: Source, file: Sql
     return replace(source, types={**types, **kept}, relation=relation, lacking={}, server_times={}, by_server=by_server)
 
 
-def _with_short_text(source: Source) -> str:
+def _with_short_text(source: OpenedSource) -> str:
     """The source, with null for text of more than `lengths.LONGEST_TEXT` bytes.
 
     Functions of a query would make copies of it beyond all memory.
@@ -70,8 +72,8 @@ def _with_short_text(source: Source) -> str:
 
 
 def with_plain_numbers(
-    source: Source, columns: tuple[str, ...], decimal_comma: bool, thousands: str | None
-) -> tuple[Source, dict[str, str]]:
+    source: OpenedSource, columns: tuple[str, ...], decimal_comma: bool, thousands: str | None
+) -> tuple[OpenedSource, dict[str, str]]:
     """The source with a column of numbers for each of `columns` that is text with other signs than a decimal point.
 
     With decimal commas a text with a point is no number, unless points stand between thousands: nobody knows what it

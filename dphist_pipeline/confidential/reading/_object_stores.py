@@ -23,10 +23,10 @@ from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading._source_files import folder_columns, open_parquet
 from dphist_pipeline.confidential.reading.source import (
     NOTHING_INSTALLED,
-    Source,
+    OpenedSource,
     SourceRefused,
-    asked,
     load,
+    query_rows,
     withheld,
     without_values,
 )
@@ -60,7 +60,7 @@ def _found(source: WrittenSource, pattern: str) -> tuple[str, ...]:
     with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:
         reach(connection, source)
         problem = f"cannot be listed. Check the bucket's name, {CHECK_ENVIRONMENT}, and whether the keys may list it."
-        rows = asked(connection, source, problem, "SELECT file FROM glob($pattern)", {"pattern": pattern})
+        rows = query_rows(connection, source, problem, "SELECT file FROM glob($pattern)", {"pattern": pattern})
     if not rows:
         raise SourceRefused(source, "no such file in the object store. Check `source`.")
     files = sorted(file for (file,) in rows)
@@ -103,7 +103,7 @@ def open_objects(
     source: WrittenSource,
     hive: bool = False,
     numbers: tuple[str, ...] = (),
-) -> Source:
+) -> OpenedSource:
     """The columns of Parquet files in an object store; no record is read.
 
     What the environment gave of the source is in no message: files are then called as the source is written.

@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from dphist_pipeline.base.sql_files import identifier, literal
-from dphist_pipeline.confidential.reading.source import Source
+from dphist_pipeline.confidential.reading.source import OpenedSource
 
 MANY = 1 << 17  # rows of the first batches
 FEW = 16
@@ -54,11 +54,11 @@ class Staging:
     parameters: Mapping[str, Any]
 
 
-Prepare = Callable[[duckdb.DuckDBPyConnection, Source, Path, bool], Staging]
+Prepare = Callable[[duckdb.DuckDBPyConnection, OpenedSource, Path, bool], Staging]
 
 
 def stage_apart(
-    connection: duckdb.DuckDBPyConnection, source: Source, needed: Collection[str], prepare: Prepare, staged: Path
+    connection: duckdb.DuckDBPyConnection, source: OpenedSource, needed: Collection[str], prepare: Prepare, staged: Path
 ) -> None:
     """Stages all rows of a source, each as it would be alone.
 

@@ -32,11 +32,11 @@ from dphist_pipeline.confidential.plan import SourcePlan
 from dphist_pipeline.confidential.reading._csv_lines import LINE, LineForm
 from dphist_pipeline.confidential.reading._units import whole_text
 from dphist_pipeline.confidential.reading.source import (
-    Source,
+    OpenedSource,
     SourceRefused,
-    asked,
     columns_of,
     plain_type,
+    query_rows,
     refuse_shadowed,
     with_possible_times,
     without_values,
@@ -68,7 +68,7 @@ def find_files(pattern: str, written: str | None = None) -> tuple[Path, ...]:
 
 def open_files(
     connection: duckdb.DuckDBPyConnection, files: tuple[Path, ...], source: SourcePlan, copies: Path | None = None
-) -> Source:
+) -> OpenedSource:
     """Reads the columns of files, and nothing else.
 
     Args:
@@ -122,7 +122,7 @@ def open_parquet(
     folders: tuple[str, ...],
     problem: str = DAMAGED,
     numbers: Collection[str] = (),
-) -> Source:
+) -> OpenedSource:
     """Reads the columns of Parquet files, and nothing else.
 
     Args:
@@ -151,7 +151,7 @@ def open_parquet(
     lacking = _lacking([*zip(files.values(), by_file, strict=True)])
     types = {name: _type_in_all({types.get(name, "nothing") for types in by_file}) for name in names}
     relation = with_possible_times(types, relation.removeprefix("SELECT * FROM "))
-    return Source(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, lacking=lacking, replaced="?")
+    return OpenedSource(types | dict.fromkeys(folders, "VARCHAR"), relation, parameters, lacking=lacking, replaced="?")
 
 
 def _types(
@@ -168,14 +168,14 @@ def _types(
         "FROM parquet_schema($file) WHERE converted_type = 'TIMESTAMP_MILLIS' OR logical_type = 'Float16Type()' "
         "OR contains(logical_type, 'MILLIS=MilliSeconds')"
     )
-    special = dict(asked(connection, called, problem, told_apart, {"file": file}))
+    special = dict(query_rows(connection, called, problem, told_apart, {"file": file}))
     described = "SELECT value FROM parquet_kv_metadata($file) WHERE key = 'ARROW:schema'"
-    for (text,) in asked(connection, called, problem, described, {"file": file}):
+    for (text,) in query_rows(connection, called, problem, described, {"file": file}):
         special |= {name: f"DURATION_{unit}" for name, unit in _durations(text).items()}
     types = {name: kind.strip('"') for name, kind in columns.items()}
     # DuckDB gives a second column of one name another name. The schema lists columns depth first, below one root.
     fields = "SELECT name, coalesce(num_children, 0) FROM parquet_schema($file)"
-    if _repeats(asked(connection, called, problem, fields, {"file": file})):
+    if _repeats(query_rows(connection, called, problem, fields, {"file": file})):
         raise SourceRefused(called, "has two columns of one name, perhaps in upper and lower case; rename one")
     stored = {"FLOAT16": "FLOAT", "TIMESTAMP_MS": "TIMESTAMP"}
     return types | {
@@ -280,7 +280,9 @@ def _lacking(by_file: Sequence[tuple[str, Collection[str]]]) -> dict[str, str]:
     }
 
 
-def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None) -> Source:
+def open_csv(
+    files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ...], copies: Path | None
+) -> OpenedSource:
     """Reads header lines, and checks that archives are whole.
 
     One reader for every distinct header line, so that files may order their columns differently. A column that some
@@ -332,7 +334,7 @@ def open_csv(files: tuple[Path, ...], source: SourcePlan, folders: tuple[str, ..
         for called, names in headers
         if (doubt := csv_text.doubt_of_header(names, source.reading.csv_delimiter))
     )
-    return Source(
+    return OpenedSource(
         types,
         " UNION ALL BY NAME ".join(parts),
         parameters,

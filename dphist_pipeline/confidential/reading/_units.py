@@ -13,7 +13,7 @@ from dphist_pipeline.base import unit_forms
 from dphist_pipeline.base.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading import _lengths as lengths
-from dphist_pipeline.confidential.reading.source import Source
+from dphist_pipeline.confidential.reading.source import OpenedSource
 
 UNITS = (*NUMBERS, "UUID")
 UNITS_THAT_FIT_INT64 = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -42,7 +42,7 @@ class UnitSql:
     known: str  # whether those tell the unit; else all rows whose unit cannot be told would share one
 
 
-def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source, point: str = ".") -> UnitSql:
+def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: OpenedSource, point: str = ".") -> UnitSql:
     """SQL of what a row belongs to.
 
     Several columns make one text, each part after its length: no two different tuples give the same.
@@ -74,14 +74,14 @@ def unit_sql(columns: tuple[str, ...], forms: tuple[str, ...], source: Source, p
     return UnitSql(names, projections, parts[0] if len(parts) == 1 else " || ".join(several), " AND ".join(conditions))
 
 
-def _digest(column: str, source: Source) -> str:
+def _digest(column: str, source: OpenedSource) -> str:
     """The digest of a name that is too long to be normalised, else null."""
     text = f"TRY_CAST({identifier(column)} AS VARCHAR)"
     digest = f"CASE WHEN strlen({text}) > {lengths.LONGEST_TEXT} THEN {lengths.TEXT_DIGEST} || sha256({text}) END"
     return _unless_replaced(text, digest, source.replaced)
 
 
-def _text(column: str, forms: tuple[str, ...], source: Source) -> str:
+def _text(column: str, forms: tuple[str, ...], source: OpenedSource) -> str:
     name, kind = identifier(column), source.types[column]
     text = f"TRY_CAST({name} AS VARCHAR)"
     if kind in FLOATS and "number" in forms:

@@ -18,7 +18,7 @@ from dphist_pipeline.confidential.reading import _lengths as lengths
 from dphist_pipeline.confidential.reading._moments import wall_clock
 from dphist_pipeline.confidential.reading._positions import positions
 from dphist_pipeline.confidential.reading._units import whole_text
-from dphist_pipeline.confidential.reading.source import ALWAYS, TIMES, ColumnRefused, Source
+from dphist_pipeline.confidential.reading.source import ALWAYS, TIMES, ColumnRefused, OpenedSource
 from dphist_pipeline.spec.declared_columns import (
     Condition,
     DatePart,
@@ -37,7 +37,7 @@ PARTS = {"weekday": "isodow"}  # what DuckDB calls a part; others have the same 
 FIRST_YEAR, LAST_YEAR = 1, 9999  # of a year that stands alone
 
 
-def with_derived_columns(source: Source, derived: Sequence[DerivedColumn]) -> Source:
+def with_derived_columns(source: OpenedSource, derived: Sequence[DerivedColumn]) -> OpenedSource:
     """The source with the columns that a spec derives; no record is read.
 
     Raises:
@@ -74,7 +74,7 @@ def refuse_shadowing(derived: Sequence[DerivedColumn], names: Iterable[str]) -> 
             raise ColumnRefused(one.column, f"{problem}; give the derived column another name")
 
 
-def _template(source: Source, one: DerivedColumn) -> tuple[list[str], str]:
+def _template(source: OpenedSource, one: DerivedColumn) -> tuple[list[str], str]:
     """SQL of what a form is worked out from, and of its result over those, as `{0}`, `{1}` and so on."""
     match one:
         case YearsBetween():
@@ -97,7 +97,7 @@ def _template(source: Source, one: DerivedColumn) -> tuple[list[str], str]:
     raise AssertionError(one)
 
 
-def _date(source: Source, column: str, pattern: str | None = None) -> str:
+def _date(source: OpenedSource, column: str, pattern: str | None = None) -> str:
     """SQL of the local wall clock of a column of dates, null where it holds none.
 
     `pattern`: how text writes them; None for ISO dates.
@@ -112,7 +112,7 @@ def _finite(clock: str) -> str:
     return f"nullif(nullif({clock}, TIMESTAMP 'infinity'), TIMESTAMP '-infinity')"
 
 
-def _date_or_year(source: Source, column: str) -> tuple[str, str]:
+def _date_or_year(source: OpenedSource, column: str) -> tuple[str, str]:
     """SQL of a date and of a year that stands alone, of which one is null; a year is a whole number of four digits."""
     use = "dates or years of a derived column, which are dates, time stamps, whole numbers or text of those"
     kind = source.type_of(column, (*TIMES, *NUMBERS), use)
@@ -130,7 +130,7 @@ def _date_or_year(source: Source, column: str) -> tuple[str, str]:
     return date_sql, f"CASE WHEN {whole} THEN TRY_CAST({number} AS BIGINT) END"
 
 
-def _text(source: Source, column: str) -> str:
+def _text(source: OpenedSource, column: str) -> str:
     """SQL of a column's text; of whole numbers, also where they are stored as floats, their digits."""
     kind = source.type_of(column, LETTERS, "text of a derived column, which takes text and whole numbers")
     return whole_text(identifier(column), kind) if kind in FLOATS else f"TRY_CAST({identifier(column)} AS VARCHAR)"
@@ -141,7 +141,7 @@ def numbers_of(keep: Sequence[Condition]) -> tuple[str, ...]:
     return tuple(one.column for one in keep if isinstance(one, IsBetween) and one.numbers)
 
 
-def check_kept(source: Source, keep: Sequence[Condition]) -> None:
+def check_kept(source: OpenedSource, keep: Sequence[Condition]) -> None:
     """Refuses columns of conditions that are missing or cannot serve, before any row is read."""
     for one in keep:
         if isinstance(one, IsOneOf):
@@ -155,8 +155,8 @@ def check_kept(source: Source, keep: Sequence[Condition]) -> None:
 
 
 def kept_rows(
-    source: Source, keep: Sequence[Condition], types: Mapping[str, str], numbers: Mapping[str, str]
-) -> Source:
+    source: OpenedSource, keep: Sequence[Condition], types: Mapping[str, str], numbers: Mapping[str, str]
+) -> OpenedSource:
     """The source with those rows alone for which all conditions are true.
 
     Args:
@@ -169,7 +169,7 @@ def kept_rows(
     return replace(source, relation=f"SELECT * FROM ({source.relation}) WHERE {conditions}")
 
 
-def _condition(source: Source, one: Condition, types: Mapping[str, str], numbers: Mapping[str, str]) -> str:
+def _condition(source: OpenedSource, one: Condition, types: Mapping[str, str], numbers: Mapping[str, str]) -> str:
     if isinstance(one, IsOneOf):
         axis, kind, by_server = one.axis, types[one.column], source.by_server.get(one.column, "")
         keys = keys_of(axis, by_server or kind)

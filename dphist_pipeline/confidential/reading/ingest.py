@@ -47,11 +47,11 @@ from dphist_pipeline.confidential.reading.source import (
     TIMES,
     UNIT_UNNAMED,
     ColumnRefused,
-    Source,
+    OpenedSource,
     SourceRefused,
-    asked,
     columns_of,
     engine_settings,
+    query_rows,
     with_enough_memory,
     withheld,
 )
@@ -116,7 +116,9 @@ def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
 def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
     """Writes all rows, each as it would be alone (see `rows_alone`)."""
 
-    def prepare(connection: duckdb.DuckDBPyConnection, batch: Source, part: Path, empty: bool) -> rows_alone.Staging:
+    def prepare(
+        connection: duckdb.DuckDBPyConnection, batch: OpenedSource, part: Path, empty: bool
+    ) -> rows_alone.Staging:
         return _staging(plan, batch, connection, part, empty)
 
     with opened_source(plan.source, folder, plan.time_zone, goes_on=True) as (connection, source):
@@ -124,7 +126,7 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
         rows_alone.stage_apart(connection, source, _read_columns(plan, source), prepare, staged)
 
 
-def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
+def _read_columns(plan: CountingPlan, source: OpenedSource) -> set[str]:
     """The columns of a source that staging reads without a query."""
     columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
@@ -132,7 +134,7 @@ def _read_columns(plan: CountingPlan, source: Source) -> set[str]:
     return {column for column in source.types if column in columns}
 
 
-def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
+def _stage(plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, staged: Path) -> None:
     """Writes the rows of an opened source."""
     staging = _staging(plan, source, connection, staged)
     for table, given in staging.tables:
@@ -141,7 +143,7 @@ def _stage(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnec
 
 
 def _staging(
-    plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, staged: Path, empty: bool = False
+    plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, staged: Path, empty: bool = False
 ) -> rows_alone.Staging:
     """The statement that stages an opened source; `empty`: a single row in its place, null in all columns."""
     source, axes, parameters = prepared(plan, source, connection, empty)
@@ -150,8 +152,8 @@ def _staging(
 
 
 def prepared(
-    plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection, empty: bool = False
-) -> tuple[Source, list[Positions], dict[str, object]]:
+    plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, empty: bool = False
+) -> tuple[OpenedSource, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
     source_plan, reading = plan.source, plan.source.reading
     source = replace(source, unit=_unit_of(plan))
@@ -177,7 +179,7 @@ def prepared(
     return source, axes, parameters
 
 
-def _with_digits(plan: CountingPlan, source: Source, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+def _with_digits(plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The types of a source's columns, decimals that are compared with their parameters; no record is read."""
     columns = [*(axis.column for axis in plan.domain.axes), *(one.column for one in plan.keep)]
     decimals = [column for column in columns if source.types[column] == "DECIMAL"]
@@ -234,7 +236,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
 @contextmanager
 def opened_source(
     source: SourcePlan, folder: Path, time_zone: str = "UTC", goes_on: bool = False, rows: bool = True
-) -> Iterator[tuple[duckdb.DuckDBPyConnection, Source]]:
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, OpenedSource]]:
     """A DuckDB that can reach the source and the run's folder and nothing else, and the source's columns.
 
     Args:
@@ -255,7 +257,7 @@ def opened_source(
         closing(duckdb.connect(config=settings)) as connection,
     ):
         problem = "is a time zone that DuckDB does not know; use its common name"
-        asked(connection, time_zone, problem, f"SET TimeZone = {literal(time_zone)}")
+        query_rows(connection, time_zone, problem, f"SET TimeZone = {literal(time_zone)}")
         if goes_on:  # for other connections, too
             connection.execute(f"SET GLOBAL TimeZone = {literal(time_zone)}")
         _attach(source, files, connection)
@@ -295,7 +297,7 @@ def _columns(
     objects: tuple[str, ...],
     connection: duckdb.DuckDBPyConnection,
     copies: Path | None,
-) -> Source:
+) -> OpenedSource:
     reading, table = source.reading, str(source.reading.table)
     if reading.format == "postgres":
         return databases.open_server_table(connection, table, source.written)
@@ -306,7 +308,7 @@ def _columns(
     return open_files(connection, files, source, copies)
 
 
-def _check_types(plan: CountingPlan, source: Source) -> None:
+def _check_types(plan: CountingPlan, source: OpenedSource) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
     columns = (*_unit_of(plan), *(axis.column for axis in plan.domain.axes), plan.period_column)
     source.refuse_missing(column for column in columns if column is not None)
@@ -334,7 +336,7 @@ def _check_types(plan: CountingPlan, source: Source) -> None:
     check_kept(source, plan.keep)
 
 
-def _check_numbers(axis: BinnedAxis, source: Source) -> None:
+def _check_numbers(axis: BinnedAxis, source: OpenedSource) -> None:
     use = "a binned axis, which takes numbers or text that holds numbers"
     kind = source.type_of(axis.column, (*NUMBERS, *DURATIONS), use)
     if kind in DURATIONS and axis.unit is None:
@@ -345,7 +347,7 @@ def _check_numbers(axis: BinnedAxis, source: Source) -> None:
         raise ColumnRefused(axis.column, f"{problem}; remove `unit`: the numbers count as they are")
 
 
-def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
+def _check_unit_kinds(plan: CountingPlan, source: OpenedSource) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
     for column, decided in zip(plan.privacy_unit.columns, plan.source.reading.unit_kinds, strict=False):
         kind = kind_of(source.types[column])
@@ -356,14 +358,14 @@ def _check_unit_kinds(plan: CountingPlan, source: Source) -> None:
             raise ColumnRefused(column, problem)
 
 
-def _refuse_needless_format(source: Source, column: str, kind: str, declared: str | None, field: str) -> None:
+def _refuse_needless_format(source: OpenedSource, column: str, kind: str, declared: str | None, field: str) -> None:
     """Only text is written in some format."""
     kind = source.server_times.get(column, kind)
     if declared and kind not in ALWAYS:
         raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")
 
 
-def _stage_statement(plan: CountingPlan, source: Source, axes: list[Positions], staged: Path) -> str:
+def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positions], staged: Path) -> str:
     """Nested projections: values and names, units, places step by step, places by join, the cell number."""
     unit = [] if plan.privacy_unit == "row" else ["unit"]
     values = [f"{axis.value} AS value_{number}" for number, axis in enumerate(axes)]
@@ -424,12 +426,12 @@ def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     ]
 
 
-def moment_of(plan: CountingPlan, source: Source, column: str) -> str:
+def moment_of(plan: CountingPlan, source: OpenedSource, column: str) -> str:
     """SQL of the local wall clock of a row by the period's column, null where that does not parse."""
     return wall_clock(column, source.types[column], plan.period_format)
 
 
-def in_period(plan: CountingPlan, source: Source) -> str:
+def in_period(plan: CountingPlan, source: OpenedSource) -> str:
     """SQL of whether a row happened in the plan's period, or `outside` of it: local wall clock is compared.
 
     It is null, and takes no row, where the row's time does not parse.
@@ -441,7 +443,9 @@ def in_period(plan: CountingPlan, source: Source) -> str:
     return f"NOT ({within})" if plan.outside else within
 
 
-def in_folders_of_period(connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: Source) -> Source:
+def in_folders_of_period(
+    connection: duckdb.DuckDBPyConnection, plan: CountingPlan, source: OpenedSource
+) -> OpenedSource:
     """The source without files in folders `column=value` of another period: DuckDB would open and read them all.
 
     One file stays in each list, which may not be empty; its rows are in another period by themselves.

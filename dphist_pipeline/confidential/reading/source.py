@@ -135,7 +135,7 @@ class ColumnRefused(Halted):
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenedSource:
     """Readable records with one set of columns."""
 
     # DuckDB type of every column, without parameters; only VARCHAR for CSV. Where files disagree, words that say so
@@ -259,7 +259,7 @@ def with_enough_memory(work: Callable[[], Result]) -> Result:
     raise AssertionError("there are no means")
 
 
-def asked(
+def query_rows(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, sql: str, given: Mapping[str, Any] | None = None
 ) -> list[Any]:
     """The rows of a statement with quoted names and texts; an engine's error becomes ours: see `withheld`."""
@@ -270,7 +270,7 @@ def columns_of(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, rows: str, given: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
     """The DuckDB types of the columns that a query gives, by name; the query is described and not run."""
-    described = asked(connection, where, problem, f"DESCRIBE {rows}", given)
+    described = query_rows(connection, where, problem, f"DESCRIBE {rows}", given)
     return {name: kind for name, kind, *_ in described}
 
 
@@ -289,4 +289,4 @@ def load(connection: duckdb.DuckDBPyConnection, extension: str, where: str, inst
         f"needs DuckDB's extension {extension} for version {duckdb.__version__}, which is not installed on this "
         f"machine. Install it once, as DuckDB's manual says{instead}; a release never downloads anything."
     )
-    asked(connection, where, problem, f"LOAD {extension}")
+    query_rows(connection, where, problem, f"LOAD {extension}")

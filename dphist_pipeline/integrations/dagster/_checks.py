@@ -18,7 +18,7 @@ import numpy as np
 
 from dphist_pipeline.answering.asking import totals_of_periods
 from dphist_pipeline.answering.cells_beyond_chance import cells_above_zero
-from dphist_pipeline.answering.past_periods import Compared
+from dphist_pipeline.answering.past_periods import PeriodComparison
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
@@ -41,7 +41,7 @@ LIKE_PAST = (
 
 def values_like_past(release: Release) -> tuple[bool, dict[str, Any], str]:
     """Whether the check passed, its numbers, and what rings in one sentence."""
-    comparison = Compared.of_audit(release.audit)
+    comparison = PeriodComparison.of_audit(release.audit)
     numbers: dict[str, Any] = {"compared_with": ", ".join(comparison.periods), "changed": len(comparison.changes)}
     return not comparison.says, numbers, comparison.says if comparison.periods else "no period before is published"
 

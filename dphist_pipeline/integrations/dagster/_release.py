@@ -45,7 +45,7 @@ from dphist_pipeline.integrations.dagster._upstream import (
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.public_folder import NotCopied
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.run import Run, nothing_charged
+from dphist_pipeline.releasing.run import Run, marking_uncharged
 from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import shortened
@@ -316,7 +316,7 @@ def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecuti
 
 
 def _begun(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
-    with nothing_charged():
+    with marking_uncharged():
         return Run.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
 

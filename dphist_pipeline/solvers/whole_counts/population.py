@@ -42,7 +42,7 @@ _MOST_VISITS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class CellLayout:
     """Where the cells of all tables lie, one table after another.
 
     Attributes:
@@ -56,7 +56,9 @@ class Layout:
     starts: Wholes
 
     @classmethod
-    def of(cls, sizes: Sequence[int], tables: Sequence[tuple[tuple[int, Wholes], ...]], cells: Sequence[int]) -> Layout:
+    def of(
+        cls, sizes: Sequence[int], tables: Sequence[tuple[tuple[int, Wholes], ...]], cells: Sequence[int]
+    ) -> CellLayout:
         """The tables one after another, by the cells of each."""
         return cls(tuple(sizes), tuple(tables), np.cumsum([0, *cells]))
 
@@ -76,7 +78,7 @@ class Layout:
 
 
 def improve(
-    layout: Layout,
+    layout: CellLayout,
     records: Places,
     weights: Wholes,
     targets: Reals,
@@ -152,7 +154,7 @@ class _Packed(NamedTuple):
     importance: Reals
 
 
-def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Packed:
+def _packed(layout: CellLayout, importance: Reals, labels: Sequence[Wholes]) -> _Packed:
     every = range(len(layout.sizes))
     by_axis = [[number for number, table in enumerate(layout.tables) if axis in dict(table)] for axis in every]
     parts = [part for table in layout.tables for part in table]
@@ -176,7 +178,7 @@ def _packed(layout: Layout, importance: Reals, labels: Sequence[Wholes]) -> _Pac
     )
 
 
-def _levels_of(layout: Layout, axis: int) -> list[Wholes]:
+def _levels_of(layout: CellLayout, axis: int) -> list[Wholes]:
     """What positions on an axis add in tables that tell only groups of them apart, the smallest groups first."""
     levels = {}
     for table in layout.tables:
@@ -373,7 +375,7 @@ def mixed(many: int, number: int) -> NDArray[np.uint64]:
 
 
 def weighted(
-    layout: Layout, records: Places, rows: Wholes, targets: Reals, importance: Reals, groups: Wholes
+    layout: CellLayout, records: Places, rows: Wholes, targets: Reals, importance: Reals, groups: Wholes
 ) -> Wholes:
     """Whole rows of records, whose tables are near to given ones: proportional fitting, the surest tables last.
 

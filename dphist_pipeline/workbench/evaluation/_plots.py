@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.errors import Refused, how_to_install
-from dphist_pipeline.workbench.evaluation.measuring import Score
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 
 if TYPE_CHECKING:
     import altair as alt
@@ -30,7 +30,7 @@ COLOURS = (
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 
-def draw(scores: Sequence[Score], title: str, folder: Path, noisy: bool = False) -> list[Path]:
+def draw(scores: Sequence[MeasureResult], title: str, folder: Path, noisy: bool = False) -> list[Path]:
     """Writes every picture that the scores allow, as SVG and as PNG; gives the files.
 
     Args:
@@ -68,7 +68,7 @@ def _plots_refused() -> Refused:
     )
 
 
-def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: str, along: str) -> Any:
+def _lines(scores: Sequence[MeasureResult], kinds: dict[str, str], title: str, about: str, along: str) -> Any:
     """A line per mechanism on log axes; a column of pictures per measure, a row per epsilon."""
     import altair as alt
 
@@ -95,7 +95,7 @@ def _lines(scores: Sequence[Score], kinds: dict[str, str], title: str, about: st
     return _whole(alt.vconcat(*panels), f"{title}: {about}", most)
 
 
-def _by_size(scores: Sequence[Score], title: str, measure: str, along: str) -> Any:
+def _by_size(scores: Sequence[MeasureResult], title: str, measure: str, along: str) -> Any:
     """Mean relative error against the size of cells: one picture per epsilon."""
     import altair as alt
 
@@ -151,11 +151,11 @@ def _whole(chart: Any, title: str, beside: int) -> Any:
     )
 
 
-def _names(scores: Sequence[Score]) -> list[str]:
+def _names(scores: Sequence[MeasureResult]) -> list[str]:
     return list(dict.fromkeys(score.mechanism for score in scores))
 
 
-def _row(score: Score) -> dict[str, Any]:
+def _row(score: MeasureResult) -> dict[str, Any]:
     """One point with a bar of one standard error in each direction, kept above 0 for the log axis."""
     error = score.standard_error or 0.0
     return {

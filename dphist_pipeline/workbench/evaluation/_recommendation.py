@@ -9,8 +9,8 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-from dphist_pipeline.workbench.evaluation.measuring import AS_GEOMETRIC, Score
-from dphist_pipeline.workbench.evaluation.workloads import Workload
+from dphist_pipeline.workbench.evaluation.measuring import AS_GEOMETRIC, MeasureResult
+from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload
 
 MISTAKEN = 0.005  # the probability that a mechanism without an advantage is told apart from one other
 SIMPLEST = "geometric"
@@ -50,7 +50,7 @@ class Recommendation:
         return f"whose mean squared error is {self.times_geometric:.2g} times that of {SIMPLEST}"
 
 
-def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> list[Recommendation]:
+def recommendations(scores: Sequence[MeasureResult], workloads: Iterable[EvaluationWorkload]) -> list[Recommendation]:
     """The mechanism of the least mean squared error for cells and for each workload, at each epsilon.
 
     `geometric` is preferred where it cannot be told apart from the best, because it is the simplest.
@@ -65,7 +65,7 @@ def recommendations(scores: Sequence[Score], workloads: Iterable[Workload]) -> l
     return recommended
 
 
-def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
+def _recommend(questions: str, errors: Sequence[MeasureResult]) -> Recommendation:
     best = leaders(errors)
     least = min(errors, key=lambda score: score.mean)
     winner = next((score for score in best if score.mechanism == SIMPLEST), least)
@@ -75,13 +75,13 @@ def _recommend(questions: str, errors: Sequence[Score]) -> Recommendation:
     return Recommendation(winner.epsilon, questions, winner.mechanism, times, others)
 
 
-def leaders(scores: Sequence[Score]) -> list[Score]:
+def leaders(scores: Sequence[MeasureResult]) -> list[MeasureResult]:
     """The least mean of a measure at one epsilon, and all not told apart from it, one-sided, by Student's t."""
     least = min(scores, key=lambda score: score.mean)
     return [score for score in scores if score is least or not is_above(score, least)]
 
 
-def is_above(score: Score, least: Score) -> bool:
+def is_above(score: MeasureResult, least: MeasureResult) -> bool:
     """Whether the mean of a measure is surely larger; never with fewer than three releases of each."""
     if score.standard_error is None or least.standard_error is None or min(score.repeats, least.repeats) < 3:
         return False
@@ -103,14 +103,14 @@ def student_quantile(freedom: int) -> float:
     return z + sum(term / math.pow(freedom, power) for power, term in enumerate(terms, 1))
 
 
-def competing(column: Sequence[Score], scores: Iterable[Score]) -> list[Score]:
+def competing(column: Sequence[MeasureResult], scores: Iterable[MeasureResult]) -> list[MeasureResult]:
     """The scores of a measure without those of mechanisms that published what `geometric` does, if it takes part."""
     same = same_as_geometric(scores)
     competitors = [score for score in column if score.mechanism not in same]
     return competitors if any(score.mechanism == SIMPLEST for score in competitors) else list(column)
 
 
-def same_as_geometric(scores: Iterable[Score]) -> set[str]:
+def same_as_geometric(scores: Iterable[MeasureResult]) -> set[str]:
     """The mechanisms, other than `geometric`, whose every release at one epsilon was the noisy cells themselves."""
     return {
         score.mechanism

@@ -22,10 +22,10 @@ from dphist_pipeline.workbench.evaluation._recommendation import (
     same_as_geometric,
 )
 from dphist_pipeline.workbench.evaluation.contenders import Contender, choose_contenders
-from dphist_pipeline.workbench.evaluation.measuring import Score, compare
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, compare
 from dphist_pipeline.workbench.evaluation.public_counts import Numbers, read_counts
 from dphist_pipeline.workbench.evaluation.score_tables import Table, format_epsilon, format_grid, tables
-from dphist_pipeline.workbench.evaluation.workloads import Workload, parse_workloads
+from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload, parse_workloads
 
 NOTE = "compared with exact counts: for public or synthetic data only; nothing was charged"
 PUBLISHED = "compared with what was published: its own noise counts as if it were true; nothing was charged"
@@ -58,7 +58,7 @@ class ComparisonPlan:
     exact: NDArray[np.int64]
     epsilons: tuple[Fraction, ...]
     contenders: tuple[Contender, ...]
-    workloads: tuple[Workload, ...]
+    workloads: tuple[EvaluationWorkload, ...]
     repeat: int
     sensitivity: int
     left_out: dict[str, str]
@@ -87,7 +87,7 @@ class Comparison:
     """The scores of a comparison."""
 
     plan: ComparisonPlan
-    scores: tuple[Score, ...]
+    scores: tuple[MeasureResult, ...]
 
     def facts(self) -> dict[str, Any]:
         """The comparison as JSON values."""

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.releasing.sanitizing import sanitize
 from dphist_pipeline.workbench.evaluation import metrics
 from dphist_pipeline.workbench.evaluation.contenders import Contender
-from dphist_pipeline.workbench.evaluation.workloads import Workload
+from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload
 
 Wholes = NDArray[np.integer[Any]]
 # (name, part): ("range_mse", "50"), or ("mse", "") over all cells.
@@ -30,7 +30,7 @@ AS_GEOMETRIC = "as_geometric"  # 1 for a release of the noisy cells themselves, 
 
 
 @dataclass(frozen=True)
-class Score:
+class MeasureResult:
     """One measure of one mechanism at one epsilon, over all repeats.
 
     Attributes:
@@ -59,10 +59,10 @@ def compare(
     contenders: Sequence[Contender],
     epsilons: Sequence[Fraction],
     repeat: int,
-    workloads: Sequence[Workload],
+    workloads: Sequence[EvaluationWorkload],
     sensitivity: int = 1,
     progress: Callable[[str], None] = lambda step: None,
-) -> list[Score]:
+) -> list[MeasureResult]:
     """The scores of every mechanism at every epsilon.
 
     Args:
@@ -70,7 +70,7 @@ def compare(
         repeat: number of releases for each mechanism and epsilon, with fresh noise.
         sensitivity: largest change of the counts by one privacy unit, in records.
     """
-    scores: list[Score] = []
+    scores: list[MeasureResult] = []
     truths = [workload.answers(exact) for workload in workloads]
     for contender in contenders:
         _warm_up(contender, exact.ndim, sensitivity)
@@ -102,7 +102,7 @@ def sanitize_with(exact: Wholes, contender: Contender, epsilon: Fraction, sensit
 
 
 def measure(
-    exact: Wholes, estimate: Estimate, workloads: Sequence[Workload], truths: Sequence[Sequence[Wholes]]
+    exact: Wholes, estimate: Estimate, workloads: Sequence[EvaluationWorkload], truths: Sequence[Sequence[Wholes]]
 ) -> dict[Measure, float]:
     """All measures of one release.
 
@@ -140,18 +140,18 @@ def is_noisy_cells(estimate: Estimate) -> bool:
     return estimate.is_unbiased and isinstance(estimate.unbiased, NoisyCells)
 
 
-def aggregate_scores(contender: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[Score]:
+def aggregate_scores(contender: str, epsilon: Fraction, runs: Iterable[dict[Measure, float]]) -> list[MeasureResult]:
     """The mean and standard error of every measure over the runs that have it."""
     gathered: dict[Measure, list[float]] = {}
     for run in runs:
         for key, value in run.items():
             gathered.setdefault(key, []).append(value)
-    return [Score(contender, epsilon, *key, *_mean(values), len(values)) for key, values in gathered.items()]
+    return [MeasureResult(contender, epsilon, *key, *_mean(values), len(values)) for key, values in gathered.items()]
 
 
 def usefulness(
     contender: str, epsilon: Fraction, runs: Sequence[dict[Measure, float]], missed: Fraction = MISSED
-) -> list[Score]:
+) -> list[MeasureResult]:
     """Measure `<workload>_useful`: the error that no question exceeds in a share 1 - missed of the releases.
 
     It is the ε of (ε, δ)-usefulness (Blum, Ligett, Roth 2008; Xiao et al. 2012, section 3.3) at δ = missed, as
@@ -162,7 +162,7 @@ def usefulness(
         largest = sorted(run[measure, ""] for run in runs)
         within = largest[math.ceil((1 - missed) * len(largest)) - 1]
         name = f"{measure.removesuffix('_max')}_useful"
-        scores.append(Score(contender, epsilon, name, str(float(missed)), within, None, len(largest)))
+        scores.append(MeasureResult(contender, epsilon, name, str(float(missed)), within, None, len(largest)))
     return scores
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dphist_pipeline.workbench.evaluation._recommendation import competing, leaders
-from dphist_pipeline.workbench.evaluation.measuring import MISSED, Score
-from dphist_pipeline.workbench.evaluation.workloads import Workload
+from dphist_pipeline.workbench.evaluation.measuring import MISSED, MeasureResult
+from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload
 
 CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}
 GROUPS = {"weighted_variance": "weighted variance", "reconstruction_sse": "SSE of exact means"}
@@ -19,7 +19,9 @@ LONGEST_NAME = 18
 Table = tuple[str, list[str], list[tuple[str, ...]]]
 
 
-def tables(scores: Sequence[Score], workloads: Sequence[Workload], decimals: int | None = None) -> list[Table]:
+def tables(
+    scores: Sequence[MeasureResult], workloads: Sequence[EvaluationWorkload], decimals: int | None = None
+) -> list[Table]:
     """For each epsilon, largest first, tables of errors over cells, of what groups cost, and for each workload.
 
     Mechanisms that group cells have a second table: the weighted variance of exact counts within groups, and the
@@ -68,7 +70,7 @@ def format_grid(shape: Sequence[int]) -> str:
 
 
 def _table(
-    scores: Iterable[Score], columns: dict[tuple[str, str], str], decimals: int | None
+    scores: Iterable[MeasureResult], columns: dict[tuple[str, str], str], decimals: int | None
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     by_measure = {(score.mechanism, score.measure, score.at): score for score in scores}
     names = list(dict.fromkeys(mechanism for mechanism, _, _ in by_measure))
@@ -90,7 +92,7 @@ def wrap_name(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 
 
-def _cell(score: Score, decimals: int | None, *, is_best: bool) -> str:
+def _cell(score: MeasureResult, decimals: int | None, *, is_best: bool) -> str:
     star = BEST if is_best else ""
     mean = _number_text(score.mean * (1000 if score.measure == "seconds" else 1), decimals)
     if score.standard_error is None or score.mean == 0 or score.measure == "sse":

@@ -27,7 +27,7 @@ NODES = 8192
 
 
 @dataclass(frozen=True)
-class Setting:
+class QueryParameters:
     """Parameters of a query in a box; the defaults are those of table II, with s nearly half of n.
 
     Attributes:
@@ -74,7 +74,7 @@ def cells_usefulness(cells: int, alpha: float, delta: float, sensitivity: int = 
     return cells * math.log(cells / delta) * sensitivity / alpha
 
 
-def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) -> float:
+def uniform_usefulness(setting: QueryParameters, delta: float, printed: bool = False) -> float:
     """Theorem 4.4, equation (32): the error of uniform estimation that is not exceeded with probability 1 - delta.
 
     Args:
@@ -83,12 +83,12 @@ def uniform_usefulness(setting: Setting, delta: float, printed: bool = False) ->
     return _bias(setting, printed) + setting.share_of_noise * math.log(1 / delta)
 
 
-def uniform_bound(setting: Setting, printed: bool = False) -> float:
+def uniform_bound(setting: QueryParameters, printed: bool = False) -> float:
     """Theorem 4.4, equation (33): a bound on the expected error of uniform estimation in a box of smoothness γ."""
     return _bias(setting, printed) + setting.share_of_noise
 
 
-def uniform_error(setting: Setting, bias: float) -> float:
+def uniform_error(setting: QueryParameters, bias: float) -> float:
     """The exact expected error of uniform estimation where an even share of the true sum is off.
 
     Args:
@@ -99,12 +99,12 @@ def uniform_error(setting: Setting, bias: float) -> float:
     return abs(bias) + scale * math.exp(-abs(bias) / scale)
 
 
-def error_given_inconsistency(setting: Setting) -> float:
+def error_given_inconsistency(setting: QueryParameters) -> float:
     """Theorem 4.5, equation (34): the expected error of uniform estimation given η; see above for what it is."""
     return expected_magnitude([(setting.sensitivity / setting.first, setting.query)], setting.inconsistency)
 
 
-def least_squares_error(setting: Setting, weighted: bool = True) -> float:
+def least_squares_error(setting: QueryParameters, weighted: bool = True) -> float:
     """Theorem 4.6, equation (35): the expected error of least squares over cells and sum of the box.
 
     Args:
@@ -118,12 +118,12 @@ def least_squares_error(setting: Setting, weighted: bool = True) -> float:
     )
 
 
-def cells_error(setting: Setting) -> float:
+def cells_error(setting: QueryParameters) -> float:
     """The expected error of the query on cells alone, which have the epsilon of both phases together."""
     return expected_magnitude([(setting.sensitivity / (setting.first + setting.second), setting.query)])
 
 
-def break_even_smoothness(setting: Setting) -> float:
+def break_even_smoothness(setting: QueryParameters) -> float:
     """The γ up to which uniform estimation of the query beats plain noise on cells, in records; inf if it always does.
 
     At this γ the largest bias makes both expected errors equal; 0 if uniform estimation has more noise even without.
@@ -176,7 +176,7 @@ def expected_magnitude(draws: Sequence[tuple[float, int]], centre: float = 0.0) 
     return float(spread * np.mean(rest / np.sin(angles) ** 2))
 
 
-def _bias(setting: Setting, printed: bool) -> float:
+def _bias(setting: QueryParameters, printed: bool) -> float:
     if printed:
         return setting.smoothness * min(setting.query, setting.cells - setting.query)
     return setting.largest_bias

@@ -115,7 +115,7 @@ def workload_refused(text: str, problem: str) -> Refused:
 
 
 @dataclass(frozen=True, eq=False)
-class Workload:
+class EvaluationWorkload:
     """Questions in parts whose errors are reported separately: the ranges of one length, or all boxes.
 
     Attributes:
@@ -150,7 +150,7 @@ class Workload:
         return errors
 
 
-def parse_workloads(texts: Sequence[str], shape: tuple[int, ...]) -> list[Workload]:
+def parse_workloads(texts: Sequence[str], shape: tuple[int, ...]) -> list[EvaluationWorkload]:
     """The workloads with these names; without names, `ranges` on one axis and `boxes` on several.
 
     Raises:
@@ -163,7 +163,7 @@ def parse_workloads(texts: Sequence[str], shape: tuple[int, ...]) -> list[Worklo
     return workloads
 
 
-def _parse(text: str, shape: tuple[int, ...]) -> Workload:
+def _parse(text: str, shape: tuple[int, ...]) -> EvaluationWorkload:
     kind, _, rest = text.partition(":")
     numbers = [_number(text, word) for word in rest.split(",")] if rest else []
     if kind == "ranges":
@@ -172,18 +172,18 @@ def _parse(text: str, shape: tuple[int, ...]) -> Workload:
         number = numbers[0] if numbers else BOXES
         if number > MOST_BOXES:
             raise workload_refused(text, f"the most boxes are {MOST_BOXES:,}")
-        return Workload("box", f"{number:,} random boxes", (("", random_boxes(shape, number)),))
+        return EvaluationWorkload("box", f"{number:,} random boxes", (("", random_boxes(shape, number)),))
     if kind == "prefixes" and not rest:
-        return Workload("prefix", "all prefixes", (("", prefixes(shape)),))
+        return EvaluationWorkload("prefix", "all prefixes", (("", prefixes(shape)),))
     if kind == "windows" and len(numbers) == 1:
         description = f"all windows of {numbers[0]:,} cells{' along every axis' if len(shape) > 1 else ''}"
-        return Workload("window", description, (("", windows(shape, numbers[0])),))
+        return EvaluationWorkload("window", description, (("", windows(shape, numbers[0])),))
     raise workload_refused(
         text, "write `ranges`, `ranges:LENGTH,…`, `boxes`, `boxes:NUMBER`, `prefixes` or `windows:LENGTH`"
     )
 
 
-def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:
+def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> EvaluationWorkload:
     if len(shape) != 1:
         raise workload_refused(text, f"asks one axis, and the counts have {len(shape)}; use `boxes`")
     if max(lengths, default=0) > shape[0]:
@@ -195,7 +195,7 @@ def _ranges(text: str, lengths: list[int], shape: tuple[int, ...]) -> Workload:
         else f"{range_lengths[0]}, {range_lengths[1]}, …, {range_lengths[-1]}"
     )
     parts = tuple((str(length), all_ranges(shape[0], length)) for length in range_lengths)
-    return Workload("range", f"all ranges of {words} cells", parts)
+    return EvaluationWorkload("range", f"all ranges of {words} cells", parts)
 
 
 def _number(text: str, word: str) -> int:

@@ -21,7 +21,7 @@ from dphist_pipeline.answering.published import latest_revision
 from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.estimates.row_quality import Cut
+from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
 from dphist_pipeline.workbench.evaluation.public_counts import read_counts
@@ -37,7 +37,7 @@ def units_refused(source: str, problem: str) -> Refused:
 
 
 @dataclass(frozen=True, eq=False)
-class UnitsByRows:
+class UnitSizes:
     """How many units hold 1, 2, … rows, the last number those that hold more, too.
 
     Attributes:
@@ -110,7 +110,7 @@ class Bound:
         return math.hypot(self.total_bias, self.total_noise)
 
 
-def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], public: Path | None) -> UnitsByRows | None:
+def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], public: Path | None) -> UnitSizes | None:
     """How many units hold how many rows; None where nothing public says so, or every row is a unit.
 
     Args:
@@ -127,7 +127,7 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
         counts = read_counts(file)
         if counts.ndim != 1 or counts.sum() == 0:
             raise units_refused(file, "needs one axis, the rows that a unit holds from 1 on, and some units")
-        return UnitsByRows(counts.astype(np.float64), 0.0, f"public counts of {file}")
+        return UnitSizes(counts.astype(np.float64), 0.0, f"public counts of {file}")
     if public is None or spec.privacy_unit == EVERY_ROW:
         return None
     for name in releases:
@@ -142,11 +142,11 @@ def find_units(spec: ReleaseSpec, file: str | None, releases: Sequence[str], pub
             variance = noise_law(Fraction(unit_rows[0]["noise_scale"])).variance
             (cut,) = quality.cuts()[None]
             units = np.array([row["estimate"] for row in unit_rows])
-            return UnitsByRows(units, variance, basis, _counted_by_itself(cut, int(quality.audit["max_rows_per_unit"])))
+            return UnitSizes(units, variance, basis, _counted_by_itself(cut, int(quality.audit["max_rows_per_unit"])))
     return None
 
 
-def _counted_by_itself(cut: Cut, bound: int) -> str:
+def _counted_by_itself(cut: BoundingEffect, bound: int) -> str:
     """Why a quality table tells another number for its own bound than the table of bounds."""
     estimate, lower, upper = (f"{end:,.0f}" for end in (cut.about, *cut.possible))
     return (
@@ -156,7 +156,7 @@ def _counted_by_itself(cut: Cut, bound: int) -> str:
     )
 
 
-def compare_bounds(spec: ReleaseSpec, table: UnitsByRows) -> list[Bound]:
+def compare_bounds(spec: ReleaseSpec, table: UnitSizes) -> list[Bound]:
     """Bias and noise of bounds up to the rows seen, and of the spec's own; empty where units by rows tell nothing."""
     if not table.tells:
         return []

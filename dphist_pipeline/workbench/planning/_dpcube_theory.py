@@ -9,7 +9,12 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.mechanisms.dpcube import DPCube
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.workbench.evaluation.contenders import Contender
-from dphist_pipeline.workbench.evaluation.theory import Setting, break_even_smoothness, cells_error, least_squares_error
+from dphist_pipeline.workbench.evaluation.theory import (
+    QueryParameters,
+    break_even_smoothness,
+    cells_error,
+    least_squares_error,
+)
 
 BOXES = (10, 100, 1000)
 
@@ -31,7 +36,7 @@ def _lines(mechanism_text: str, mechanism: DPCube, spec: ReleaseSpec) -> list[st
     sizes = sorted({min(size, spec.domain.cells) for size in BOXES})
     epsilon = spec.mechanism_epsilon
     first = float(epsilon * Fraction(mechanism.structure_share))
-    settings = [Setting(size, 1, first, float(epsilon) - first, sensitivity=spec.sensitivity) for size in sizes]
+    settings = [QueryParameters(size, 1, first, float(epsilon) - first, sensitivity=spec.sensitivity) for size in sizes]
     of = [f"({size:,} cells)" for size in sizes]
     heading = f"{mechanism_text}, theory at epsilon {spec.epsilon}:"
     if mechanism.estimation == "uniform":

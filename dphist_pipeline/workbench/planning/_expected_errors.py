@@ -47,7 +47,7 @@ LITTLE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class QueryKind:
     """Boxes of one size, on one axis ranges; or those of a workload that the user named.
 
     Attributes:
@@ -58,10 +58,10 @@ class Question:
     boxes: Boxes
 
 
-def questions(shape: tuple[int, ...]) -> list[Question]:
+def questions(shape: tuple[int, ...]) -> list[QueryKind]:
     """Boxes of about 1, 10, 50 and 100 % of the cells, one question for each size; always the same."""
     draws = np.random.Generator(np.random.PCG64(SEED))
-    by_cells: dict[int, Question] = {}
+    by_cells: dict[int, QueryKind] = {}
     for share in SHARES:
         part = share ** (1 / len(shape))
         sides = np.array([max(1, round(side * part)) for side in shape])
@@ -69,11 +69,11 @@ def questions(shape: tuple[int, ...]) -> list[Question]:
         if cells > 1 and cells not in by_cells:
             low = draws.integers(0, np.array(shape) - sides + 1, size=(PLACES, len(shape)), dtype=np.int64)
             low = np.unique(low, axis=0)
-            by_cells[cells] = Question(cells, Boxes(low, low + sides))
+            by_cells[cells] = QueryKind(cells, Boxes(low, low + sides))
     return list(by_cells.values())
 
 
-def questions_of(text: str, shape: tuple[int, ...]) -> Question:
+def questions_of(text: str, shape: tuple[int, ...]) -> QueryKind:
     """The boxes of a workload, as many of each part: all, or about `PLACES` · 8 of them at even steps."""
     (workload,) = parse_workloads([text], shape)
     low, high = [], []
@@ -81,7 +81,7 @@ def questions_of(text: str, shape: tuple[int, ...]) -> Question:
         step = max(1, len(boxes.low) * len(workload.parts) // (8 * PLACES))
         low.append(boxes.low[::step])
         high.append(boxes.high[::step])
-    return Question(text, Boxes(np.concatenate(low), np.concatenate(high)))
+    return QueryKind(text, Boxes(np.concatenate(low), np.concatenate(high)))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Forecaster:
 
     shape: tuple[int, ...]
     sensitivity: int
-    asked: Sequence[Question]
+    asked: Sequence[QueryKind]
     counts: Mapping[str, Numbers]
     repeat: int
     counted: Fraction = Fraction(1)
@@ -243,7 +243,7 @@ class Forecaster:
         return errors
 
     def _simulated(
-        self, contender: Contender, epsilon: Fraction, exact: Numbers, measured: Sequence[Question]
+        self, contender: Contender, epsilon: Fraction, exact: Numbers, measured: Sequence[QueryKind]
     ) -> dict[int | str, float]:
         truths = [question.boxes.sums(exact) for question in measured]
         squares = np.zeros(1 + len(truths))
@@ -263,7 +263,7 @@ def _unbiased_cells(estimate: Estimate) -> NoisyCells | NestedCells | None:
     return estimate.unbiased
 
 
-def _distinct_boxes(unbiased: NoisyCells | NestedCells, question: Question) -> Iterator[list[NDArray[np.int64]]]:
+def _distinct_boxes(unbiased: NoisyCells | NestedCells, question: QueryKind) -> Iterator[list[NDArray[np.int64]]]:
     """The boxes with different noise, as positions along each axis; one of one size if all cells have equal noise."""
     boxes = 1 if isinstance(unbiased, NoisyCells) and isinstance(question.cells, int) else None
     for low, high in zip(question.boxes.low[:boxes].tolist(), question.boxes.high[:boxes].tolist(), strict=True):

@@ -44,7 +44,7 @@ def columns_unknown(file: str, problem: str) -> Refused:
 
 
 @dataclass(frozen=True)
-class Column:
+class FileColumn:
     """A column as its file declares it.
 
     Attributes:
@@ -58,7 +58,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The columns of a file, and the delimiter of a CSV file.
 
     Attributes:
@@ -69,14 +69,14 @@ class Layout:
     """
 
     file: Path
-    columns: tuple[Column, ...]
+    columns: tuple[FileColumn, ...]
     delimiter: str = ""
     quote: str = '"'
     encoding: Encoding = UTF_8
     says_encoding: bool = True
 
 
-def read_layout(source: str) -> Layout:
+def read_layout(source: str) -> FileLayout:
     """The columns of a Parquet or CSV file, or of the first file of a glob.
 
     Raises:
@@ -104,7 +104,7 @@ def _first_file(source: str) -> Path:
     return files[0]
 
 
-def _parquet(file: Path) -> Layout:
+def _parquet(file: Path) -> FileLayout:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -117,7 +117,7 @@ def _parquet(file: Path) -> Layout:
         problem = "is not a readable Parquet file"
     if schema is None:
         raise columns_unknown(str(file), f"cannot be read: {problem}")
-    return Layout(file, tuple(Column(field.name, _kind(field.type), str(field.type)) for field in schema))
+    return FileLayout(file, tuple(FileColumn(field.name, _kind(field.type), str(field.type)) for field in schema))
 
 
 def _kind(kind: pa.DataType) -> Kind:
@@ -135,7 +135,7 @@ def _kind(kind: pa.DataType) -> Kind:
     return "text" if texts or types.is_null(kind) or str(kind) == "extension<arrow.uuid>" else "useless"
 
 
-def _csv(file: Path) -> Layout:
+def _csv(file: Path) -> FileLayout:
     start = _first_bytes(file)
     encoding = likely_encoding(start)
     if encoding is None:
@@ -167,8 +167,8 @@ def _csv(file: Path) -> Layout:
             "its first line holds numbers or dates, so it seems to be a record, and none of it is shown; write a line "
             f"with the names of the columns above it, as in card{delimiter}age{delimiter}kind",
         )
-    columns = tuple(Column(name, "text") for name in names)
-    return Layout(file, columns, delimiter, quote, encoding, says_encoding(start))
+    columns = tuple(FileColumn(name, "text") for name in names)
+    return FileLayout(file, columns, delimiter, quote, encoding, says_encoding(start))
 
 
 def _first_bytes(file: Path) -> bytes:

@@ -17,7 +17,7 @@ from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import shortened, shown
 from dphist_pipeline.spec.sources import ISO
 from dphist_pipeline.workbench.planning import unit_names
-from dphist_pipeline.workbench.planning.columns import Column, Layout, read_layout
+from dphist_pipeline.workbench.planning.columns import FileColumn, FileLayout, read_layout
 from dphist_pipeline.workbench.planning.serving import Serving
 
 LONGEST_NAME_SHOWN = 40
@@ -52,7 +52,7 @@ def _path_in_spec(output: Path, file: str) -> str:
     return os.path.relpath(whole, base) if whole.startswith(f"{base}{os.sep}") else whole
 
 
-def _source(output: Path, source: str | None, layout: Layout | None) -> list[str]:
+def _source(output: Path, source: str | None, layout: FileLayout | None) -> list[str]:
     """The fields that say what is read and how."""
     if source is None or layout is None:
         return [field("source", fields.OPEN, "files, as in data/*.parquet; relative to the project's folder")]
@@ -96,7 +96,7 @@ def name_field(column: str) -> list[str]:
     return [f"name: {fields.OPEN}"]
 
 
-def listed_names(columns: Iterable[Column]) -> str:
+def listed_names(columns: Iterable[FileColumn]) -> str:
     """Names of columns, safe in a comment."""
     return ", ".join(comment_text(column.name) for column in columns)
 
@@ -157,10 +157,10 @@ _OUTCOME = re.compile(
 class Roles:
     """The columns of a file, by what a spec can take them for."""
 
-    ids: list[Column]  # that seem to name a unit
-    codes: list[Column]  # of something that many units share
-    dates: list[Column]  # those that have the type of a date come first
-    others: list[Column]
+    ids: list[FileColumn]  # that seem to name a unit
+    codes: list[FileColumn]  # of something that many units share
+    dates: list[FileColumn]  # those that have the type of a date come first
+    others: list[FileColumn]
     odd: list[str]  # why a spec cannot use the rest
 
 
@@ -168,7 +168,7 @@ def draft(
     release: str,
     output: Path,
     named: str | None,
-    layout: Layout | None,
+    layout: FileLayout | None,
     mechanism: str = "adaptive",
     settings: Mapping[str, object] | None = None,
     serving: Serving | None = None,
@@ -215,7 +215,7 @@ def draft(
     return text
 
 
-def drafted_readings(layout: Layout, listed: Collection[str]) -> list[str]:
+def drafted_readings(layout: FileLayout, listed: Collection[str]) -> list[str]:
     """How the columns that a draft names will be read, a sentence each: by header and types alone."""
     roles = roles_of(layout, listed)
     doubts = [(column, "perhaps names the unit; names are compared as they are written") for column in roles.ids]
@@ -229,7 +229,7 @@ def drafted_readings(layout: Layout, listed: Collection[str]) -> list[str]:
         "numbers written 3.5 (with `decimal_comma: true` 3,5)",
     }
     doubts += [(column, words.get(column.kind, words["text"])) for column in roles.others[:MOST_AXES]]
-    columns_by_reading: dict[tuple[str, str], list[Column]] = {}
+    columns_by_reading: dict[tuple[str, str], list[FileColumn]] = {}
     for column, reading in doubts:
         kind = "text" if column.kind == "text" else f"of type {comment_text(column.type)}"
         columns_by_reading.setdefault((kind, reading), []).append(column)
@@ -239,9 +239,9 @@ def drafted_readings(layout: Layout, listed: Collection[str]) -> list[str]:
     ]
 
 
-def roles_of(layout: Layout | None, listed: Collection[str] = ()) -> Roles:
+def roles_of(layout: FileLayout | None, listed: Collection[str] = ()) -> Roles:
     """What a spec can take columns for; those with a code list are axes, before all others."""
-    columns = layout.columns if layout else [Column(name, "text") for name in listed]
+    columns = layout.columns if layout else [FileColumn(name, "text") for name in listed]
     usable, problems = _split_columns(columns)
     names = [column.name for column in usable]
     for name in listed:
@@ -279,7 +279,7 @@ def write_draft(text: str, output: Path) -> None:
     raise draft_refused(str(output), problem)
 
 
-def _opening(layout: Layout | None) -> list[str]:
+def _opening(layout: FileLayout | None) -> list[str]:
     origin = (
         ""
         if layout is None
@@ -300,7 +300,7 @@ def _opening(layout: Layout | None) -> list[str]:
     return lines
 
 
-def _outcome_of(others: list[Column]) -> str:
+def _outcome_of(others: list[FileColumn]) -> str:
     """The published name of the first axis that is an outcome, by its name; empty if none is."""
     for column in others[:MOST_AXES]:
         if _OUTCOME.search(column.name):
@@ -310,7 +310,7 @@ def _outcome_of(others: list[Column]) -> str:
     return ""
 
 
-def _privacy_fields(ids: list[Column], outcome: str) -> list[str]:
+def _privacy_fields(ids: list[FileColumn], outcome: str) -> list[str]:
     # Names that speak of persons come first.
     likely = sorted(ids, key=lambda column: not _says(_PERSON, column))
     return [
@@ -369,17 +369,17 @@ def _mechanism(name: str, settings: Mapping[str, object], serving: Serving | Non
     return lines
 
 
-def _says(words: re.Pattern[str], column: Column) -> bool:
+def _says(words: re.Pattern[str], column: FileColumn) -> bool:
     """Whether some words stand in the name of a column."""
     return words.search(unit_names.as_words(column.name)) is not None
 
 
 def _axes(
-    others: list[Column],
-    ids: list[Column],
-    codes: list[Column],
-    dates: list[Column],
-    layout: Layout | None,
+    others: list[FileColumn],
+    ids: list[FileColumn],
+    codes: list[FileColumn],
+    dates: list[FileColumn],
+    layout: FileLayout | None,
     lists: Mapping[str, str],
 ) -> list[str]:
     doubtful = unit_names.of_other_rows([], [column.name for column in others])
@@ -426,7 +426,7 @@ def _axes(
     return lines
 
 
-def _axis(column: Column, calendar: bool = False) -> str:
+def _axis(column: FileColumn, calendar: bool = False) -> str:
     parts = [f"column: {yaml_text(column.name)}", *name_field(column.name)]
     if calendar:
         parts += ["calendar: month", f"start: {fields.OPEN}", f"stop: {fields.OPEN}", "other: true"]
@@ -458,7 +458,7 @@ def _axis_of_list(column: str, file: str, output: Path) -> str:
     return f"{{{', '.join([*parts, 'other: true'])}}}{hint}"
 
 
-def _period(dates: list[Column]) -> list[str]:
+def _period(dates: list[FileColumn]) -> list[str]:
     if not dates:
         return [
             "",
@@ -490,9 +490,9 @@ def _period(dates: list[Column]) -> list[str]:
     ]
 
 
-def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
+def _split_columns(columns: Iterable[FileColumn]) -> tuple[list[FileColumn], list[str]]:
     """The columns that a spec can use, and the reasons why it cannot use the others."""
-    usable, problems, names = list[Column](), list[str](), set[str]()
+    usable, problems, names = list[FileColumn](), list[str](), set[str]()
     for number, column in enumerate(columns):
         name = comment_text(column.name)
         if number >= MOST_COLUMNS:
@@ -516,7 +516,7 @@ def _split_columns(columns: Iterable[Column]) -> tuple[list[Column], list[str]]:
     return usable, problems
 
 
-def _is_date(column: Column, layout: Layout | None) -> bool:
+def _is_date(column: FileColumn, layout: FileLayout | None) -> bool:
     """Whether a column holds dates: by its type, or where it is text by its name."""
     if column.kind == "text" and _DATE.search(column.name):
         return True

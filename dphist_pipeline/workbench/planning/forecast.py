@@ -17,7 +17,7 @@ from dphist_pipeline.workbench.evaluation.contenders import Contender, choose_co
 from dphist_pipeline.workbench.evaluation.score_tables import Table, format_epsilon, format_grid, wrap_name
 from dphist_pipeline.workbench.planning._bounds import (
     Bound,
-    UnitsByRows,
+    UnitSizes,
     advice,
     advice_on_shares,
     compare_bounds,
@@ -75,7 +75,7 @@ class ForecastPlan:
     target: float | None
     left_out: dict[str, str]
     runway: AccountRunway
-    units: UnitsByRows | None = None
+    units: UnitSizes | None = None
     records: float = 0.0
     periods: PeriodPlans | None = None
     assumed: bool = False

@@ -6,12 +6,15 @@ barred.estimate,
     barred.ci_upper,
     barred.basis,
     barred.cells,
+    {% set note -%}
     CASE
         {{ cut_note | default('') }}WHEN barred.ci_lower IS NULL AND barred.has_sums THEN {{ notes.CUTS_GROUP | literal }}
         WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN {{ notes.SMOOTHED | literal }}
         WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
-    END AS note,
+    END
+    {%- endset -%}
+    {{ noted(note, 'barred.cells') }} AS note,
     CASE
         WHEN barred.ci_lower IS NULL THEN NULL
         WHEN barred.ci_lower <= 0 OR {{ judged_error | default('barred.noise_error') }} > {{ most_fair }} * barred.unbiased THEN 'poor'

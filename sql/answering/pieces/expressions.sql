@@ -10,6 +10,23 @@ query_table(regexp_replace({{ release }}, {{ beside(name) }}))
 lower(trim(split_part({{ release }}, '.', -1), '"'))
 {%- endmacro %}
 
+-- A note, and with it the words on a unit that counts once in each of several cells or periods; null without either. In: the note;
+-- how many cells are added; more than `most` of them are several of one sum; periods that are added; the release, and `names` if it is
+-- one of several.
+{% macro noted(note, cells, most=1, periods='1', release='release_name', names='') -%}
+nullif(concat_ws('; ', {{ note }}, CASE
+        WHEN {{ periods }} > 1 THEN {{ counted_once(notes.ONCE_A_PERIOD, 1, release, names) }}
+        WHEN {{ cells }} > {{ most }} THEN {{ counted_once(notes.ONCE_A_CELL, 2, release, names) }}
+    END), '')
+{%- endmacro %}
+
+{% macro counted_once(words, bound, release, names) -%}
+(
+            SELECT any_value('one ' || r.counted_once || {{ words | literal }}) FROM {{ table('dph_releases', release) }} AS r
+            WHERE r.release IN ({{ names or name_of(release) }}) AND r.max_rows_per_unit >= {{ bound }}
+        )
+{%- endmacro %}
+
 -- The sum of a column, which does not depend on the order of its rows: whole 2^-20ths are added as integers.
 {% macro exact_sum(number) -%}
 (

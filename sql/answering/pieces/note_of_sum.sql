@@ -1,10 +1,13 @@
 -- The note of a sum over periods or of a change between them, from a row of `barred`.
--- In: `missing`, words on missing days; `below_zero`, a last case.
-nullif(concat_ws(
+-- In: `missing`, words on missing days; `below_zero`, a last case; what `noted` takes.
+{% set note -%}
+concat_ws(
         '; ',
         {{ missing | default('NULL') }},
         CASE
             WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
             WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}{{ below_zero | default('') }}
         END
-    ), '')
+    )
+{%- endset -%}
+{{ noted(note, 'barred.cells', most | default(2), added | default('1'), release, names | default('')) }}

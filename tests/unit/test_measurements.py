@@ -1,4 +1,4 @@
-"""The doors: exact counts plus noise, for a budget, and nothing else."""
+"""The measurements: exact counts plus noise, for a budget, and nothing else."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ CANARY = 918_273_645
 NO_NOISE = Fraction(50)
 
 
-def behind_doors(exact: NDArray[np.int64] = EXACT, domain: Domain = GRID, sensitivity: int = 1) -> PrivateCounts:
+def private_counts(exact: NDArray[np.int64] = EXACT, domain: Domain = GRID, sensitivity: int = 1) -> PrivateCounts:
     return PrivateCounts(domain, sensitivity, lambda: exact)
 
 
 def line_of(values: object) -> PrivateCounts:
     exact = np.array(values, dtype=np.int64)
-    return behind_doors(exact, Domain.from_shape(exact.shape))
+    return private_counts(exact, Domain.from_shape(exact.shape))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_noisy_cells_are_the_counts_plus_noise_of_sensitivity_over_epsilon(
 ) -> None:
     added = noise.discrete_laplace(sensitivity / Fraction(epsilon), 6)
     words.rewind()
-    cells = behind_doors(sensitivity=sensitivity).noisy_cells(Budget(Fraction(epsilon)))
+    cells = private_counts(sensitivity=sensitivity).noisy_cells(Budget(Fraction(epsilon)))
     assert cells.scale == sensitivity / Fraction(epsilon)
     assert cells.values.shape == (2, 3) and cells.values.dtype == np.float64
     assert added.any() and np.array_equal(cells.values.ravel(), EXACT + added)
@@ -73,7 +73,7 @@ def test_noisy_sums_are_the_sums_plus_one_draw_for_each_group(
     added = noise.discrete_laplace(sensitivity / Fraction(epsilon), 3)
     drawn = words.given
     words.rewind()
-    sums = behind_doors(sensitivity=sensitivity).noisy_sums(GROUPS, Budget(Fraction(epsilon)))
+    sums = private_counts(sensitivity=sensitivity).noisy_sums(GROUPS, Budget(Fraction(epsilon)))
     assert words.given == drawn
     assert sums.scale == sensitivity / Fraction(epsilon)
     assert sums.sizes.tolist() == [2, 3, 1]
@@ -81,10 +81,10 @@ def test_noisy_sums_are_the_sums_plus_one_draw_for_each_group(
 
 
 def test_every_cell_and_every_group_pays_for_one_draw(words: RecordedWords) -> None:
-    behind_doors().noisy_cells(Budget(Fraction(1)))
+    private_counts().noisy_cells(Budget(Fraction(1)))
     assert words.given == 6
     words.rewind()
-    behind_doors().noisy_sums(np.zeros((2, 3), dtype=np.int64), Budget(Fraction(1)))
+    private_counts().noisy_sums(np.zeros((2, 3), dtype=np.int64), Budget(Fraction(1)))
     assert words.given == 1
 
 
@@ -122,7 +122,7 @@ def test_cells_saturate_at_two_to_the_fifty_second(exact: NDArray[np.int64]) -> 
 @pytest.mark.parametrize("count", [10**12, -(10**12), 450_359_962, -450_359_963, -1])
 def test_ten_million_huge_counts_sum_exactly_or_saturate(count: int) -> None:
     domain = Domain.from_shape((2500, 4000))
-    counts = behind_doors(np.full(domain.cells, count), domain)
+    counts = private_counts(np.full(domain.cells, count), domain)
     sums = counts.noisy_sums(np.zeros(domain.shape, dtype=np.int64), Budget(NO_NOISE))
     assert int(sums.values[0]) == max(-LARGEST, min(LARGEST, count * domain.cells))
 
@@ -207,14 +207,14 @@ def test_groups_that_are_no_partition_of_the_cells_are_refused_unspent(
 ) -> None:
     budget = Budget(Fraction(1))
     with pytest.raises(MeasurementMisuse, match="group"):
-        behind_doors().noisy_sums(groups, budget)
+        private_counts().noisy_sums(groups, budget)
     assert budget.charges == ()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, ">i8"])
 def test_groups_may_be_integers_of_any_size_and_order(dtype: str) -> None:
     for groups in (GROUPS.astype(dtype), np.asfortranarray(GROUPS.astype(dtype))):
-        sums = behind_doors().noisy_sums(groups, Budget(NO_NOISE))
+        sums = private_counts().noisy_sums(groups, Budget(NO_NOISE))
         assert sums.values.tolist() == [2, 97, 1_000_003]
 
 
@@ -224,7 +224,7 @@ USES: dict[str, Callable[[Budget], object]] = {
     "spend": Budget.spend,
 }
 WEIGHTS = [np.array([[2, 1]]), np.array([[1, 2, 1], [0, 1, 1]])]
-DOORS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
+MEASUREMENTS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
     "noisy_cells": PrivateCounts.noisy_cells,
     "noisy_sums": lambda counts, budget: counts.noisy_sums(GROUPS, budget),
     "noisy_tree": lambda counts, budget: counts.noisy_tree([GROUPS], budget),
@@ -235,17 +235,17 @@ DOORS: dict[str, Callable[[PrivateCounts, Budget], object]] = {
 }
 
 
-def test_every_method_is_a_door_that_needs_a_budget() -> None:
+def test_every_method_is_a_measurement_that_needs_a_budget() -> None:
     methods = {name: member for name, member in vars(PrivateCounts).items() if inspect.isfunction(member)}
     public = {name: method for name, method in methods.items() if not name.startswith("_")}
-    assert set(public) == set(DOORS), "name a new door in DOORS, so that it is tested here"
+    assert set(public) == set(MEASUREMENTS), "name a new measurement in MEASUREMENTS, so that it is tested here"
     for method in public.values():
         assert inspect.signature(method).parameters["budget"].default is inspect.Parameter.empty
 
 
-@pytest.mark.parametrize("second", DOORS)
-@pytest.mark.parametrize("first", [*DOORS, *USES])
-def test_a_used_budget_opens_no_door(first: str, second: str) -> None:
+@pytest.mark.parametrize("second", MEASUREMENTS)
+@pytest.mark.parametrize("first", [*MEASUREMENTS, *USES])
+def test_a_used_budget_buys_no_measurement(first: str, second: str) -> None:
     loads = []
 
     def load() -> NDArray[np.int64]:
@@ -253,65 +253,65 @@ def test_a_used_budget_opens_no_door(first: str, second: str) -> None:
         return EXACT
 
     counts, budget = PrivateCounts(GRID, 1, load), Budget(Fraction(1))
-    DOORS[first](counts, budget) if first in DOORS else USES[first](budget)
+    MEASUREMENTS[first](counts, budget) if first in MEASUREMENTS else USES[first](budget)
     before = len(loads)
     with pytest.raises(BudgetMisuse, match="already"):
-        DOORS[second](counts, budget)
+        MEASUREMENTS[second](counts, budget)
     assert len(loads) == before
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("measurement", MEASUREMENTS)
 @pytest.mark.parametrize("fake", [Fraction(1), 1.0, None, SimpleNamespace(epsilon=1.0, step="x", spend=lambda: 1)])
-def test_nothing_but_a_budget_opens_a_door(door: str, fake: object) -> None:
+def test_nothing_but_a_budget_buys_a_measurement(measurement: str, fake: object) -> None:
     with pytest.raises(MeasurementMisuse, match="Budget"):
-        DOORS[door](behind_doors(), fake)  # type: ignore[arg-type]
+        MEASUREMENTS[measurement](private_counts(), fake)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_door_charges_its_step(door: str) -> None:
+@pytest.mark.parametrize("measurement", MEASUREMENTS)
+def test_a_measurement_charges_its_step(measurement: str) -> None:
     budget = Budget(Fraction(1))
     first, rest = budget.split(first="1/3", rest="2/3")
-    DOORS[door](behind_doors(), first)
+    MEASUREMENTS[measurement](private_counts(), first)
     rest.forfeit()
-    spent = "first_level_1" if door == "noisy_tree" else "first"
+    spent = "first_level_1" if measurement == "noisy_tree" else "first"
     assert budget.charges == ((spent, Fraction(1, 3)), ("rest (forfeited)", Fraction(2, 3)))
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(door: str) -> None:
+@pytest.mark.parametrize("measurement", MEASUREMENTS)
+def test_a_scale_beyond_ten_million_is_refused_before_anything_is_spent(measurement: str) -> None:
     # Axes of 2 and 3 cells: (1 + 1)·(1 + 2), and weights of 2 and 3; choices compare two scores, or splits.
     reach = {"noisy_contrasts": 6, "noisy_weighted_sums": 6, "choose": 2, "choose_buckets": 2}
-    least = Fraction(reach.get(door, 1), 10**6)
+    least = Fraction(reach.get(measurement, 1), 10**6)
     budget = Budget(least)
-    DOORS[door](behind_doors(sensitivity=10), Budget(least))
+    MEASUREMENTS[measurement](private_counts(sensitivity=10), Budget(least))
     with pytest.raises(MeasurementMisuse, match="10\\^7"):
-        DOORS[door](behind_doors(sensitivity=11), budget)
+        MEASUREMENTS[measurement](private_counts(sensitivity=11), budget)
     assert budget.charges == ()
 
 
 @pytest.mark.parametrize("sensitivity", [0, -1])
 def test_a_sensitivity_below_one_is_refused(sensitivity: int) -> None:
     with pytest.raises(MeasurementMisuse, match="sensitivity"):
-        behind_doors(sensitivity=sensitivity)
+        private_counts(sensitivity=sensitivity)
 
 
 @pytest.mark.parametrize("sensitivity", [1.5, "2", None, Fraction(3, 2), np.float64(2)])
 def test_a_sensitivity_is_a_whole_number(sensitivity: object) -> None:
     with pytest.raises(TypeError):
-        behind_doors(sensitivity=sensitivity)  # type: ignore[arg-type]
+        private_counts(sensitivity=sensitivity)  # type: ignore[arg-type]
 
 
 def test_a_numpy_sensitivity_becomes_a_python_integer_which_never_wraps_around() -> None:
-    assert type(behind_doors(sensitivity=np.int64(3)).sensitivity) is int  # type: ignore[arg-type]
+    assert type(private_counts(sensitivity=np.int64(3)).sensitivity) is int  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "exact", [EXACT[:5], np.append(EXACT, 1), EXACT.reshape(2, 3), EXACT.astype(float), EXACT.astype(np.int32)]
 )
-@pytest.mark.parametrize("door", DOORS)
-def test_counts_of_another_shape_or_type_are_refused(door: str, exact: NDArray[np.int64]) -> None:
+@pytest.mark.parametrize("measurement", MEASUREMENTS)
+def test_counts_of_another_shape_or_type_are_refused(measurement: str, exact: NDArray[np.int64]) -> None:
     with pytest.raises(MeasurementMisuse, match="int64"):
-        DOORS[door](behind_doors(exact), Budget(Fraction(1)))
+        MEASUREMENTS[measurement](private_counts(exact), Budget(Fraction(1)))
 
 
 # What must not be seen
@@ -319,31 +319,31 @@ def test_counts_of_another_shape_or_type_are_refused(door: str, exact: NDArray[n
 
 @pytest.mark.parametrize("show", [repr, str, "{}".format, "{!r}".format, dir])
 def test_nothing_that_prints_shows_a_count(show: Callable[[object], object]) -> None:
-    assert str(CANARY) not in str(show(behind_doors(np.full(6, CANARY))))
+    assert str(CANARY) not in str(show(private_counts(np.full(6, CANARY))))
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_counts_are_not_copied_or_pickled(duplicate: Callable[[object], object]) -> None:
     with pytest.raises(MeasurementMisuse, match="not pickled or copied"):
-        duplicate(behind_doors(np.full(6, CANARY)))
+        duplicate(private_counts(np.full(6, CANARY)))
 
 
-def test_no_error_of_a_door_shows_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = behind_doors(np.full(6, CANARY))
+def test_no_error_of_a_measurement_shows_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = private_counts(np.full(6, CANARY))
 
     def broken(scale: Fraction, size: int) -> NDArray[np.int64]:
         raise random_words.NoiseSelfTestFailed("broken for a test")
 
     monkeypatch.setattr(noise, "discrete_laplace", broken)
     monkeypatch.setattr(noise, "geometric", broken)
-    for door in DOORS.values():
+    for measurement in MEASUREMENTS.values():
         with pytest.raises(random_words.NoiseSelfTestFailed) as caught:
-            door(counts, Budget(Fraction(1)))
+            measurement(counts, Budget(Fraction(1)))
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
 
 
 def test_domain_and_sensitivity_cannot_be_changed_behind_a_mechanisms_back() -> None:
-    counts = behind_doors(sensitivity=2)
+    counts = private_counts(sensitivity=2)
     for name, value in (("sensitivity", 1), ("domain", Domain.from_shape((6,))), ("exact", EXACT)):
         with pytest.raises(AttributeError):
             setattr(counts, name, value)
@@ -351,8 +351,8 @@ def test_domain_and_sensitivity_cannot_be_changed_behind_a_mechanisms_back() -> 
 
 
 @pytest.mark.parametrize("exact", [EXACT, np.array([2**60, -(2**60), 5, 6, 7, 8])], ids=["small", "cut off"])
-@pytest.mark.parametrize("door", DOORS)
-def test_the_exact_counts_themselves_are_never_changed(door: str, exact: NDArray[np.int64]) -> None:
+@pytest.mark.parametrize("measurement", MEASUREMENTS)
+def test_the_exact_counts_themselves_are_never_changed(measurement: str, exact: NDArray[np.int64]) -> None:
     before = exact.copy()
-    DOORS[door](behind_doors(exact), Budget(Fraction(1)))
+    MEASUREMENTS[measurement](private_counts(exact), Budget(Fraction(1)))
     assert np.array_equal(exact, before)

@@ -95,8 +95,8 @@ class GrantedRows:
                     charge = self.ledger.charge(replace(request, granted=granted))
                 except StateOvertaken:
                     continue
+                self._counted = granted.state, counts  # whose charge may be somebody else's: see `counts`
                 if charge.granted == granted:
-                    self._counted = granted.state, counts
                     states.forget(before)
                 return charge
 

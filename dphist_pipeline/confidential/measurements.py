@@ -248,7 +248,8 @@ def _scale_of(sensitivity: int, budget: Budget) -> Fraction:
 
 
 def _spend(query: Query | RowQuery, budget: Budget, scale: Fraction) -> dict[str, str]:
-    """Spends a budget; what the journal keeps of the query that it pays for."""
+    """Spends a budget; gives what the journal keeps of the query that it pays for, which no answer is part of."""
+    # Journals call a measurement `door`: their files were written so, and are compared word for word.
     facts = {"door": query.measurement, "epsilon": str(budget.spend())}
     return {**facts, "scale": str(scale), "partition": query.digest}
 

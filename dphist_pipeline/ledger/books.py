@@ -2,6 +2,9 @@
 
 The same judgements stand before every new entry and are passed again on every old one by `replay`,
 so that an entry which could not have been made honestly is found, whoever wrote it.
+
+Nothing here touches a database. To `post` an entry is to add it to the sums, as a bookkeeper does; to `judge` is to
+refuse what may not be entered. `Ledger.charge` judges, appends and posts in one transaction.
 """
 
 from __future__ import annotations

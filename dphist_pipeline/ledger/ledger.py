@@ -236,14 +236,23 @@ class Ledger(OpenedLedger):
     # What a release run enters.
 
     def check(self, request: ChargeRequest) -> None:
-        """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to."""
+        """Refuses early whatever `charge` would refuse, including a ledger that cannot be written to.
+
+        It promises nothing: another process may charge in between, and `charge` judges again.
+        """
         with self._writing("rehearse") as writing:
             if writing.books.judge_charge(request, writing.books.year_at(writing.now)) is None:
                 self._refuse_unlisted(writing)
                 writing.books.refuse_wrong_clock(writing.now, request.days)
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already."""
+        """Charges a release's epsilon once and for good; gives the charge that paid for the same thing already.
+
+        Atomic: the rules are judged and the entry is made in one transaction, under the lock that every writer takes.
+        When it returns, the entry is durable, and any number of callers with equal requests get the same charge.
+        A caller that gets an error, or is killed, may have been charged all the same: it asks again with the same
+        request. Another request for the same release, period and revision is refused, never joined.
+        """
         with self._writing() as writing:
             books = writing.books
             earlier_charge = books.judge_charge(request, books.year_at(writing.now))

@@ -1,5 +1,14 @@
 """The registry of mechanisms: each is one file of this folder, and the file name is its name in a spec.
 
+Of the papers: `adaptive_grid`, `ahp`, `boost`, `cnfg`, `dawa`, `dpcube`, `dphr`, `grouping_smoothing`, `ihp`,
+`kd_hierarchy`, `noise_first`, `p_hpartition`, `privelet`, `sreb_gca`, `structure_first`, `workload`. What differs from
+the paper stands in each card.
+
+Ours, of known parts: `adaptive` and `bayes` (cells shrunk by empirical Bayes), `adaptive_boxes` and `multiscale` (sums
+of several sizes), `tables` (several tables measured together).
+
+Plain: `geometric`, noise on every cell and nothing else.
+
 A mechanism file holds a card (its docstring) and one frozen dataclass derived from `Mechanism`, whose fields are its
 settings, each with a `Setting` in its annotation. Nothing else has to be registered. It asks `PrivateCounts` for noisy
 numbers, and for choices by a score of `confidential.scores`. A new score is a class there: no code of a mechanism runs

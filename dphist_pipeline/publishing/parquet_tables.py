@@ -48,7 +48,7 @@ class ChargeRow:
 
 
 def write_histogram(estimate: Estimate, path: Path) -> None:
-    """Writes `histogram.parquet`: the columns of the axes, then `VALUE_COLUMNS`.
+    """Writes `histogram.parquet`: the columns of the axes, then `published_columns.VALUE_COLUMNS`.
 
     `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
     the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for estimates

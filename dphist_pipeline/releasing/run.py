@@ -188,14 +188,14 @@ class Run:
         charges = ledger.charges(spec.release, period.key)
         if reason and not charges:
             raise nothing_to_revise(spec.release, period.key)
-        meant = [
+        candidates = [
             charge
             for charge in publisher.matching_revisions(charges, reason, spec.digest)
             if revision in (None, charge.revision)
         ]
         # A rejected charge pays for this call only where no other was made.
-        standing = [charge for charge in meant if "rejected" not in ledger.notes(charge)]
-        charge = (standing or meant)[-1] if meant else None
+        not_rejected = [charge for charge in candidates if "rejected" not in ledger.notes(charge)]
+        charge = (not_rejected or candidates)[-1] if candidates else None
         request = request_of(
             spec,
             store.id,
@@ -214,10 +214,13 @@ class Run:
             changes = changes_since(store, error.there.digest, spec) or error.differences
             raise AlreadyCharged(error.there, changes) from None
         if charge is None:
+            # The witness holds every charge that any copy of this store made. A ledger that lacks one, or its latest
+            # entry, was put back from a backup or is a copy: nothing new is charged in it.
             witness = store.witness(ledger)
             witness.check(store.id, ledger.standing)
             store.refuse_truncated_ledger(ledger, witness)
         key = Key(spec.release, period.key, request.revision)
+        # Below the public folder of a store that was not upgraded, this version writes nothing.
         if not store.published(key).exists():
             store.refuse_old_layout()
         rule = PublicationRule(spec.publish, charge is not None and store.is_marked_for_approval(charge))

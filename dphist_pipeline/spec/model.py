@@ -165,6 +165,8 @@ TranslationField = Annotated[Translation | None, mapping_of(Translation, "{group
 LONGEST_DELAY = 36_500
 MOST_FILES_AROUND = 400
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
+# A field is part of the digest that is charged (IN_DIGEST), is not (NOT_IN_DIGEST), or is where it differs from its
+# default (LATER): fields that came after the first charges, whose specs must keep their digests.
 NOT_IN_DIGEST = declared(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 
@@ -197,6 +199,8 @@ Schedule = Annotated[Text, Field(pattern=r"^\s*([0-9A-Za-z*/,#?-]+\s+){4}[0-9A-Z
 class DeclaredRelease(EngineField):
     """One release as declared: fields in the order in which their checks build on each other.
 
+    `source`, how its files are read, and `privacy_unit` are fields of `sources.RecordSource`, since operators allow
+    them without a spec; `deps` and `require` of `UpstreamFields`, `engine` of `EngineField`. They are checked first.
     What it needs of mechanisms is handed to it from above: see `releasing.release_spec.ReleaseSpec`.
     """
 

@@ -30,6 +30,7 @@ from grey_box import Audited, Counts
 from one_engine import one_engine
 
 from dphist_pipeline import mechanisms
+from dphist_pipeline.base import unit_forms
 from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.reading import _units as units
 from dphist_pipeline.confidential.reading import ingest
@@ -304,7 +305,7 @@ FAULTS: dict[str, tuple[Way, Callable[[], Any]]] = {
     "no bounding": (WAYS["text"], lambda: patch.object(cube, "count_bounded", unbounded)),
     "forms that are not applied": (
         WAYS["form all forms"],
-        lambda: patch.object(units, "_normal", lambda text, forms: text),
+        lambda: patch.object(unit_forms, "form_steps", lambda form, column, point: []),
     ),
     "zeros told apart by their sign": (
         WAYS["floats"],

@@ -480,7 +480,6 @@ BOUNDARY = (
             Mutation("            everybody += epsilon\n", "", "a lost state is as if nothing was paid"),
             Mutation("return state, charge, everybody + charge", "return state, charge, 0 * charge", "older losses"),
             Mutation("and charge.year == year:", "and charge.year:", "a state of another year counts"),
-            Mutation("uuid.uuid4().hex, books.paid_at(self.account)", "uuid.uuid4().hex, 0", "no charge is ever made"),
             Mutation("settled = books.state(charge) not in OPEN_STATES", "settled = True", "a charge lacks its state"),
             Mutation("charge.number < before.number", "True", "the newest states are forgotten within their year"),
             Mutation("        with states.locked():\n", "        with suppress(ValueError):\n", "two charges at once"),

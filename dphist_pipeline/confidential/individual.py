@@ -114,10 +114,11 @@ def write_state(
         SourceRefused: there is no memory or disk for it.
     """
     held = {**facts, "key": before.key if before is not None else secrets.token_hex(32)}
+    rows = f"read_parquet({literal(str(staged))})"
     query = statement(
         "ingest/next_state",
         key=literal(held["key"]),
-        staged=literal(str(staged)),
+        staged=f"(SELECT DISTINCT * FROM {rows})" if plan.distinct else rows,
         before=NOBODY if before is None else f"SELECT * FROM read_parquet({literal(str(before.path))})",
         rows=str(plan.max_rows_per_unit),
         pays=str(pays),

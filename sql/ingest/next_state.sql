@@ -1,10 +1,10 @@
 -- The state of a year after one more charge: what each unit has paid, how many of its rows the charge counts, and whether it is left out
 -- for the first time in the year (2), or was before (1).
--- In: rows of a period that lie in cells, with their unit; the state before, if there is one; the year's key. Grain: one row per unit.
+-- In: rows of a period that lie in cells, with their unit, equal ones once where they are one row; the state before, if there is one; the year's key. Grain: one row per unit.
 -- A unit that is left out has rows in cells, and cannot pay for one. No expression here can raise an error for any unit.
 WITH held AS (
     SELECT unhex(sha256({key} || CAST(unit AS VARCHAR))) AS unit, held
-    FROM (SELECT unit, count(*) AS held FROM read_parquet({staged}) GROUP BY unit)
+    FROM (SELECT unit, count(*) AS held FROM {staged} GROUP BY unit)
 ),
 known AS (
     SELECT

@@ -10,10 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from unit.individual_scenario import READING, TERMS, Office
+from unit.individual_scenario import READING, TERMS, Office, plan_for
 from unit.ledger_scenario import time_passes
 
 from dphist_pipeline.confidential import individual
@@ -77,6 +78,18 @@ def test_a_revision_pays_anew(office: Office) -> None:
     office.week(0, PATIENTS)
     assert office.week(0, PATIENTS, revision=2, reason="the source was corrected") == 7
     assert office.paid() == [(THIRD, 1, 0), (1, 3, 0), (1, 3, 0)]
+
+
+def test_who_counts_once_in_a_cell_pays_for_one_of_equal_rows(office: Office, tmp_path: Path) -> None:
+    rows = {"unit": ["often"] * 4, "code": pa.array([1, 1, 1, 2], pa.int32())}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    for distinct, kept in ((False, 3), (True, 2)):
+        plan = replace(plan_for(3), distinct=distinct)
+        place = tmp_path / f"{kept}.parquet"
+        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 1, 100)
+        assert pq.read_table(place)["paid"].to_pylist() == [kept]
+        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        assert counted.sum() == kept
 
 
 def test_a_larger_total_gives_everybody_more(office: Office) -> None:

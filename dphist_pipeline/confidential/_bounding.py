@@ -17,9 +17,10 @@ collision merges no units: rows are told apart by the unit itself, and ties fall
 depends on its own rows alone, and bounding keeps at most R rows of it as before. So neighbours differ by as much: proof
 and Δ are those of bounding. (After the bound, a unit's equal rows would take the places of its other cells.)
 
-Polars holds what it works on in memory and spills nothing. So rows are taken in slices by the hash of their unit, those
-of crowded hashes in passes, a unit with more rows than one pass in parts by cell, and equal rows in blocks.
-All these give the same counts; how many there are follows from the numbers of rows and `DPHIST_MEMORY`.
+Polars holds what it works on in memory and spills nothing. So rows are taken in slices by the hash of their unit, and
+grouped as they are read where one unit has more rows than a slice; those of crowded hashes in passes, a unit with more
+rows than one pass in parts by cell, and equal rows in blocks. All these give the same counts; how many there are
+follows from the numbers of rows and `DPHIST_MEMORY`.
 """
 
 from __future__ import annotations
@@ -78,17 +79,24 @@ def kept_words(
         max_rows: the most rows that are kept of a unit: R, or T for a quality table.
         distinct: whether equal rows of a unit are one row.
     """
+    most = 2 * _most_rows(SLICE_BYTES * (1 + len(words)))
     for rows in slices(staged, words, key, distinct):
-        hashed = rows.select("hash", *words).collect(engine="streaming")
-        if _is_cell(rows, words):  # to add up one by one is quicker than to group
+        hashed = rows.select("hash", *words).head(most).collect(engine="streaming")
+        fits = hashed.height < most
+        if not fits:  # one unit has so many rows that they are grouped as they are read
+            hashed = hashed.clear()
+        if fits and _is_cell(rows, words):  # to add up one by one is quicker than to group
             yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
         else:
-            counted = hashed.lazy().group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
+            counted = (hashed.lazy() if fits else rows).group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
             yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
             del counted
-        crowded = _crowded(hashed["hash"], max_rows)
+        if fits:
+            hashes = hashed["hash"].sort().rle().struct.unnest()
+        else:
+            hashes = rows.group_by(value="hash").agg(len=pl.len()).collect(engine="streaming")
         del hashed  # it is as large as memory allows
-        yield from _corrections(rows, crowded, words, max_rows, key)
+        yield from _corrections(rows, hashes.filter(pl.col("len") > max_rows), words, max_rows, key)
 
 
 def slices(staged: Path, words: Sequence[str], key: bytes, distinct: bool = False) -> Iterator[pl.LazyFrame]:
@@ -182,11 +190,6 @@ def _hash(key: bytes) -> pl.Expr:
 def _most_rows(bytes_each: int) -> int:
     """How many rows may be in memory at once; Polars numbers them by 32 bits."""
     return max(1, min(memory_limit() // bytes_each, 1 << 30))
-
-
-def _crowded(hashes: pl.Series, max_rows: int) -> pl.DataFrame:
-    """The hashes that stand more than `max_rows` times, and how often: `value` and `len`."""
-    return hashes.sort().rle().struct.unnest().filter(pl.col("len") > max_rows)
 
 
 def _corrections(

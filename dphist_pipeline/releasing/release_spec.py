@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dphist_pipeline import mechanisms
 from dphist_pipeline.spec import sources
+from dphist_pipeline.spec.declared_columns import inputs_of
 from dphist_pipeline.spec.model import DeclaredRelease, Registry
 from dphist_pipeline.spec.sources import EVERY_ROW
 
@@ -27,6 +28,7 @@ class ReleaseSpec(DeclaredRelease):
         if self.source_format != "csv" or self.source_sql is not None:
             return {}
         units = () if self.privacy_unit == EVERY_ROW else self.privacy_unit.columns
-        columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes))
+        inputs = sorted(inputs_of(self.derive, self.keep))
+        columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes), *inputs)
         types = {column: sources.TEXT[0] for column in columns if column is not None}
         return types | {one.column: one.kind for one in self.derive if one.column in types}

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from dphist_pipeline.ledger.decisions import EVERYWHERE
-from dphist_pipeline.ledger.errors import LedgerError
+from dphist_pipeline.ledger.errors import LedgerError, UnknownAccount
 from dphist_pipeline.releasing._plans import FilesMissing, plan_of, request_of
 from dphist_pipeline.releasing._spec_changes import changes_since_signed
 from dphist_pipeline.releasing._taken_names import refuse_other_length, refuse_taken_view
@@ -84,9 +84,9 @@ class SpecCheck:
             store = Store.named(self.store)
             period = spec.latest_period(now) if key is None else spec.period_named(key)
             ledger = store.ledger()
-            if spec.account not in [account.name for account in ledger.accounts()]:
-                command = "dphist ledger open --for SPEC --total EPSILON opens it, and lets the release read its source"
-                return ColumnComparison(f"account {spec.account} is not open yet: {command}")
+            accounts = [account.name for account in ledger.accounts()]
+            if spec.account not in accounts:
+                raise UnknownAccount(spec.account, accounts)
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
             plan = plan_of(spec, period, decisions, charges=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):

@@ -38,7 +38,6 @@ class DerivedColumn(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[str]  # DuckDB type of what it gives
-    reads_dates: ClassVar[bool] = True
 
     column: Name
 
@@ -46,6 +45,11 @@ class DerivedColumn(BaseModel):
     def inputs(self) -> tuple[str, ...]:
         """The columns that it reads."""
         raise NotImplementedError
+
+    @property
+    def dates(self) -> Mapping[str, str | None]:
+        """The columns that it reads as dates, and how text writes them; None where that is not declared."""
+        return dict.fromkeys(self.inputs)
 
     @property
     def says(self) -> str:
@@ -127,7 +131,7 @@ class DatePart(DerivedColumn):
 class FirstLetters(DerivedColumn):
     """The first Unicode code points of a text, or digits of a whole number."""
 
-    kind, reads_dates = "VARCHAR", False
+    kind = "VARCHAR"
     first_letters: int = Field(strict=True, ge=1, le=MOST_LETTERS)
     of: Text
 
@@ -135,6 +139,11 @@ class FirstLetters(DerivedColumn):
     def inputs(self) -> tuple[str, ...]:
         """The columns that it reads."""
         return (self.of,)
+
+    @property
+    def dates(self) -> Mapping[str, str | None]:
+        """None: it reads letters."""
+        return {}
 
     @property
     def says(self) -> str:
@@ -170,6 +179,11 @@ class FirstOf(DerivedColumn):
     def inputs(self) -> tuple[str, ...]:
         """The columns that it reads."""
         return tuple(one.column for one in self.first_of)
+
+    @property
+    def dates(self) -> Mapping[str, str | None]:
+        """The columns that it reads as dates, and how text writes them; None where that is not declared."""
+        return {one.column: one.format for one in self.first_of}
 
     @property
     def says(self) -> str:

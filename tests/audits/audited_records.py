@@ -28,11 +28,21 @@ from dphist_pipeline.releasing import row_quality, sanitizing
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.run import Run
 
-SCHEMA = pa.schema([("patient", pa.string()), ("age", pa.float64()), ("ward", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("patient", pa.string()),
+        ("age", pa.float64()),
+        ("ward", pa.string()),
+        ("born", pa.string()),
+        ("seen", pa.string()),
+    ]
+)
 KINDS = ["a unit more", "a unit less", "another unit", "rows without a unit"]
 AGES = [None, float("nan"), -3.0, 0.0, 24.999, 25.0, 50.0, 99.0, 120.0, float("inf")]
 WARDS = [None, "surgery", "medicine", "x", "", "SURGERY"]
-Row = tuple[Any, Any, Any]
+BORN = [None, "1980-02-29", "1940", "2026-03-02", "0001-01-01", "infinity", "294247-01-10", "1.2.1980", "no day"]
+SEEN = [None, "02.03.2026", "29.02.1980", "31.12.9999", "31.02.2026", "2026-03-02", ""]
+Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ def tables(seed: int, kind: str) -> Tables:
 
 def _rows(choice: np.random.Generator, unit: str | None, most: int) -> list[Row]:
     many = int(choice.integers(1, most + 1))
-    return [(unit, AGES[choice.integers(len(AGES))], WARDS[choice.integers(len(WARDS))]) for _ in range(many)]
+    return [(unit, *(some[choice.integers(len(some))] for some in (AGES, WARDS, BORN, SEEN))) for _ in range(many)]
 
 
 def _table(choice: np.random.Generator, people: Mapping[str, list[Row]]) -> pa.Table:

@@ -158,6 +158,38 @@ BOUNDARY = (
         "dphist_pipeline/confidential/_bounding.py",
         ("unit/test_bounding.py",),
         (
+            Mutation("hashed.height < most", "True", "a unit with very many rows is counted in part"),
+            Mutation("broadcast_to(np.int64(1), hashed.height)", "broadcast_to(np.int64(2), hashed.height)", "twice"),
+            Mutation(
+                'rows=pl.len()).collect(engine="streaming")\n            yield',
+                'rows=pl.len() * 0 + 1).collect(engine="streaming")\n            yield',
+                "equal rows of several words count as one",
+            ),
+            Mutation(
+                'unit").hash(int.from_bytes(sha256(b"units" + key)',
+                'unit").hash(int.from_bytes(sha256(b"")',
+                "who shares a hash can be foreseen",
+            ),
+            Mutation("number = 1 + pl.scan", "number = 1 or pl.scan", "all rows are in memory at once"),
+            Mutation("memory_limit() // bytes_each", "memory_limit()", "no limit of memory holds"),
+            Mutation("digest()[:8] for unit", "digest()[8:16] for unit", "Spark keeps other rows"),
+            Mutation("np.uint64(4)\n", "np.uint64(0)\n", "words that an engine takes for negative numbers"),
+            Mutation(
+                "for word in codes:", "for word in codes[:1]:", "rows of one unit that differ in another word tie"
+            ),
+            Mutation("_mix(place + word", "(place + word", "the order favours cells"),
+            Mutation("return _mix(place + copies", "return (place + copies", "the order favours copies"),
+            Mutation(
+                "return words ^ (words >> np.uint64(LAST_SHIFT))", "return words", "the order favours cells a little"
+            ),
+            Mutation("[pl.Int32]", "[pl.Int64]", "a position along all axes is taken for a cell's number"),
+            Mutation("if parts == 1 and", "if", "a pass with very many rows is in memory at once"),
+            Mutation('int(hashes["len"].sum()) // (2 * most)', "0", "a unit with very many rows is in memory at once"),
+            Mutation(
+                '(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most',
+                "pl.lit(0)",
+                "all rows above the bound are in memory at once",
+            ),
             Mutation('("len") > max_rows', '("len") > max_rows + 1', "units of R + 1 rows keep all"),
             Mutation(".head(max_rows)", ".head(max_rows + 1)", "one row of a unit too many"),
             Mutation('-pairs["copies"]', '0 * pairs["copies"]', "rows counted twice"),
@@ -225,6 +257,16 @@ BOUNDARY = (
             ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
+            Mutation("cut[: plan.domain.shape[0]].sum", "cut.sum", "a row that is cut counts once an axis"),
+            Mutation("return first - bounded", "return first", "rows of a family that are kept count as cut"),
+            Mutation("plan.distinct) - counts).reshape", "plan.distinct)).reshape", "rows that are kept count as cut"),
+            Mutation('["rows"].to_numpy() - 1]', '["rows"].to_numpy() - 2]', "units count for a row fewer"),
+            Mutation("rows[digit == failure].sum()", "(digit == failure).sum()", "equal rows fail once"),
+            Mutation("digit == failure]", "digit >= failure]", "undeclared values count as unparsed"),
+            Mutation("(number - within[0])", "number", "failures of another axis"),
+            Mutation("np.maximum(place, np.where", "(0 * place + np.where", "the last axis decides a row's place"),
+            Mutation("2 if axes", "1 if axes", "dropped rows count as others"),
+            Mutation("staged, marks)[1].sum()", "staged, marks)[1].size", "equal misfiled rows count once"),
             Mutation(
                 'if plan.marginals else ["code"]',
                 'if plan.marginals else ["marks"]',
@@ -233,16 +275,42 @@ BOUNDARY = (
         ),
     ),
     Part(
+        "dphist_pipeline/confidential/_table_counts.py",
+        (
+            "system/test_families.py::test_without_units_over_the_bound_marginals_are_plain_counts",
+            "system/test_families.py::test_all_marginals_count_the_same_rows_at_most_r_of_a_unit",
+            "system/test_families.py::test_every_marginal_moves_by_at_most_r_rows_of_a_unit",
+        ),
+        (
+            Mutation("plan.max_rows_per_unit, key", "plan.max_rows_per_unit + 1, key", "R + 1 rows a unit"),
+            Mutation("cells * size + (", "cells + (", "cells of a table run together"),
+            Mutation("if groups is None else groups[places[axis]]", "", "a level counts the positions below it"),
+            Mutation("// stride %", "// 1 %", "positions of another axis"),
+            Mutation("range(0, rows.size, CHUNK_ROWS)", "range(0, CHUNK_ROWS, CHUNK_ROWS)", "rows are left out"),
+            Mutation("np.add.at(table, cells, rows)", "np.add.at(table, cells, 1)", "equal rows count once"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/confidential/cube.py",
         (
             *("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
-            "unit/test_bounding.py",
+            *("unit/test_bounding.py", "unit/test_misfiled_rows.py"),
         ),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
             Mutation("plan.max_rows_per_unit, key", "plan.max_rows_per_unit + 1, key", "R + 1 rows a unit"),
+            Mutation(
+                "with guarded_polars():\n        counted", "if True:\n        counted", "Polars prints and spills"
+            ),
+            Mutation("with guarded_polars():\n        rows", "if True:\n        rows", "and over misfiled rows"),
+            Mutation(
+                "withheld(plan.source.written, problem, lambda: row_tables.first_rows(plan, seen, outside, key))",
+                "row_tables.first_rows(plan, seen, outside, key)",
+                "what Polars says of misfiled rows is shown",
+            ),
+            Mutation("    outside.unlink()\n", "", "misfiled rows stay"),
         ),
     ),
     Part(

@@ -26,7 +26,7 @@ from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential import cube, row_queries, row_tables
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.confidential.reading.source import SourceRefused
+from dphist_pipeline.confidential.reading.source import OpenedSource, SourceRefused
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import model
@@ -94,6 +94,31 @@ def test_one_unit_moves_what_is_said_of_rows_no_further_than_declared(office: Of
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
 def test_what_is_said_of_a_familys_rows_moves_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind), **FAMILY, quality=QUALITY)
+    assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
+
+
+DECLARED = {
+    "derive": [
+        {"column": "noted", "first_of": [{"column": "seen", "format": "%d.%m.%Y"}, {"column": "born"}]},
+        {"column": "years", "years_between": ["born", "noted"]},
+        {"column": "stay", "days_between": ["born", "noted"]},
+        {"column": "weekday", "part": "weekday", "of": "noted"},
+        {"column": "start", "first_letters": 1, "of": "ward"},
+    ],
+    "keep": [{"column": "stay", "from": -1000}, {"column": "start", "is": ["s", "m", "x"]}],
+    "axes": [
+        {**AGE, "column": "years"},
+        {"column": "start", "values": ["s", "m"], "other": True},
+        {"column": "weekday", "start": 1, "stop": 8, "width": 1, "other": True},
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SOME_KINDS)
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 30), marks=LONG)], ids=["few", "many"])
+def test_one_unit_moves_derived_columns_and_kept_rows_no_further(office: Office, kind: str, seeds: range) -> None:
+    bureau = Bureau(office, notion(kind), **DECLARED, quality={**QUALITY, "by": ["start"]})
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 
 
@@ -309,6 +334,35 @@ def test_the_replay_of_records_finds_rows_beyond_t_of_a_family(office: Office) -
             if found:
                 break
     assert found
+
+
+def of_all_rows(source: OpenedSource, derived: Any, whole: Any = ingest.with_derived_columns) -> OpenedSource:
+    made = whole(source, derived)
+    years = "min(years) OVER () AS years"
+    return replace(made, relation=f"SELECT * REPLACE ({years}) FROM ({made.relation})")
+
+
+def by_its_share(source: OpenedSource, keep: Any, types: Any, numbers: Any) -> OpenedSource:
+    most = "QUALIFY count(*) OVER (PARTITION BY start) * 3 < count(*) OVER ()"
+    return replace(source, relation=f"SELECT * FROM ({source.relation}) {most}")
+
+
+FAULTS_DECLARED: dict[str, Callable[[], Any]] = {
+    "a derived column looks at other rows": lambda: patch.object(ingest, "with_derived_columns", of_all_rows),
+    "rows are kept by their share": lambda: patch.object(ingest, "kept_rows", by_its_share),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", mostly_audited(FAULTS_DECLARED, [0]))
+def test_the_replay_of_records_finds_a_fault_of_declared_columns(office: Office, name: str) -> None:
+    bureau, found = Bureau(office, **DECLARED), list[str]()
+    with FAULTS_DECLARED[name]():
+        for seed in range(60):
+            found = bureau.findings(tables(seed, "a unit more"))
+            if found:
+                break
+    assert any("declared sensitivity" in finding for finding in found), found
 
 
 @pytest.mark.slow

@@ -160,3 +160,36 @@ def test_a_draft_always_asks_how_dates_in_text_are_written(office: Office) -> No
     office.write_records({"day": pa.array([], pa.date32()), "n": pa.array([], pa.int64())}, "data/day.parquet")
     drafted = office.run("new", "days", "--from", "data/day.parquet")
     assert "period_format: iso" in Path("days.yaml").read_text() and "day is of type 'date32[day]'" in drafted.out
+
+
+MADE = [
+    {"column": "noted", "first_of": [{"column": "Datum", "format": "%d.%m.%Y"}, {"column": "seen"}]},
+    {"column": "stay", "days_between": ["noted", "left on"]},
+    {"column": "letter", "first_letters": 1, "of": "kind"},
+]
+
+
+def test_check_says_how_dates_are_read_that_columns_are_made_of(office: Office) -> None:
+    """Each by its type alone, and how to declare another form where none is declared."""
+    stay = {"column": "stay", "start": 0, "stop": 100, "width": 25}
+    text = LOANS.replace("age,kind", "seen,left on,kind").replace('"30,5"', "2026-09-14,2026-09-15")
+    with_loans(office, text, derive=MADE, axes=[stay], period="none", period_column=None)
+    readings = {one["column"]: one for one in office.run("check", "spec.yaml", "--json").json["columns_read"]}
+    assert readings["Datum"]["read"] == 'dates by "%d.%m.%Y", as 14.09.2026; what does not parse is null'
+    assert '(for dates written otherwise, write `{column: seen, format: "%d.%m.%Y"}`)' in readings["seen"]["read"]
+    otherwise = 'derive `{column: day, first_of: [{column: "left on", format: "%d.%m.%Y"}]}` before, and use that'
+    assert readings["left on"]["read"].startswith("ISO dates") and otherwise in readings["left on"]["read"]
+    assert readings["left on"]["use"] == "derives stay"
+    assert not {"noted", "kind"} & readings.keys()
+    said = " ".join(office.run("check", "spec.yaml").out.split())
+    assert "ISO dates, as 2026-09-14, where no `format` says otherwise" in said
+
+
+@pytest.mark.parametrize(("kind", "read"), [(pa.string(), True), (pa.date32(), False)], ids=["text", "dates"])
+def test_of_a_source_the_types_tell_which_dates_are_text(office: Office, kind: pa.DataType, read: bool) -> None:
+    weekday = {"column": "weekday", "start": 1, "stop": 8, "width": 1}
+    with_parquet(office, kind)
+    office.write_spec(derive=[{"column": "weekday", "part": "weekday", "of": "day"}], axes=[weekday])
+    told = office.run("check", "spec.yaml", "--json").json["columns_read"]
+    assert [one["use"] for one in told if one["column"] == "day"] == ["derives weekday"] * read
+    assert "their dates in text: ISO dates, as 2026-09-14 " in " ".join(office.run("check", "spec.yaml").out.split())

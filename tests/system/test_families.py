@@ -114,7 +114,10 @@ def in_cells(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("bound", [{"max_rows_per_unit": 10**4}, {"privacy_unit": "row", "max_rows_per_unit": 1}])
-def test_without_units_over_the_bound_marginals_are_plain_counts(tmp_path: Path, bound: dict[str, Any]) -> None:
+def test_without_units_over_the_bound_marginals_are_plain_counts(
+    tmp_path: Path, bound: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_counts, "CHUNK_ROWS", 100)
     frame = pl.DataFrame(records())
     rows, columns = in_cells(frame), ["age", "sex", "ward", "county"]
     for axes, found in counted(tmp_path, frame, **bound).items():

@@ -151,6 +151,50 @@ def test_slices_passes_parts_and_blocks_keep_the_same_rows(
         assert [counted(rows, max_rows).tolist() for max_rows in (1, 3, 10)] == whole
 
 
+@pytest.mark.parametrize(("units", "cells"), [(200, CELLS), (1, 500), (1, 1)], ids=["many", "one", "one cell"])
+def test_no_more_rows_are_held_at_once_than_memory_has_place_for(
+    units: int, cells: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Of 600 rows, 100 of a slice and 40 of a pass; some more where numbers are uneven."""
+    held, collect, first_rows = Counter[str](), pl.LazyFrame.collect, bounding._first_rows
+
+    def collected(frame: pl.LazyFrame, **given: object) -> pl.DataFrame:
+        found = collect(frame, **given)
+        for column in found.columns:
+            held[column] = max(held[column], found.height)
+        return found
+
+    def first(rows: pl.DataFrame, *given: object) -> pl.DataFrame:
+        held["block"] = max(held["block"], rows.height)
+        return first_rows(rows, *given)
+
+    in_small_pieces(monkeypatch, 100, 40)
+    monkeypatch.setattr(pl.LazyFrame, "collect", collected)
+    monkeypatch.setattr(bounding, "_first_rows", first)
+    rows = [(row % units, row * 7 % cells) for row in range(600)]
+    assert counted(rows, 1, cells=cells).sum() == units
+    assert held["hash"] <= 200 and held["value"] <= 100
+    most = 45 if units > 1 else 120
+    assert max(held["number"], held["unit"]) <= most and held["block"] <= 60
+
+
+def test_nobody_can_foresee_which_units_share_a_hash():
+    units = pl.LazyFrame({"unit": ["ann", "bob"]})
+    keys = [bytes(KEY_BYTES), KEY]
+    assert len({units.select(bounding._hash(key)).collect().item(row, 0) for key in keys for row in (0, 1)}) == 4
+
+
+def test_a_word_that_is_no_number_of_a_cell_may_be_large(tmp_path: Path):
+    """Packed beside the number of a unit, it would be taken for another unit's."""
+    words = [2**61 - 1, 2**33, 3, 2**33, 3]
+    pl.DataFrame({"unit": [0, 0, 0, 1, 1], "marks": words}).write_parquet(tmp_path / "rows.parquet")
+    kept = Counter[int]()
+    for (codes,), added in kept_words(tmp_path / "rows.parquet", ["marks"], 1, KEY):
+        for code, number in zip(codes.tolist(), added.tolist(), strict=True):
+            kept[code] += number
+    assert sum(kept.values()) == 2 and set(+kept) <= set(words) and min(kept.values()) >= 0
+
+
 @pytest.mark.parametrize("rows_in_pass", [10**6, 20])
 def test_cells_of_any_number_of_words_keep_the_same_rows(rows_in_pass: int, monkeypatch: pytest.MonkeyPatch):
     """Two words are grouped where one is sorted with its unit; the order of rows comes from all words."""

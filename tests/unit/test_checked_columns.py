@@ -44,8 +44,9 @@ def test_a_column_of_a_type_that_cannot_serve_is_refused(office: Office) -> None
 
 def test_before_an_account_is_open_its_opening_is_advised_and_no_permission(office: Office) -> None:
     office.write_attributes_alone(account="library")
-    said = office.run("check", "spec.yaml").out
-    assert "account library is not open yet: dphist ledger open --for SPEC --total EPSILON" in " ".join(said.split())
+    said, refused = office.run("check", "spec.yaml").out, office.release()
+    assert refused.code == 1 and "dphist ledger open library --for SPEC --total EPSILON" in refused.err
+    assert refused.err.partition("error: ")[2].partition(" Nothing was")[0] in " ".join(said.split())
     assert "ledger allow" not in said
 
 

@@ -29,7 +29,7 @@ many = numbers.group_by(pl.col("unit") * 7 % 1000).agg(pl.len())
 def work(*given):
     many.collect(engine="streaming")
     raise MemoryError
-cube._counted = work
+cube._count = work
 try: cube.write_cube(SimpleNamespace(source=SimpleNamespace(written="records")), spilled, spilled)
 except SourceRefused: assert not spilled.exists(), "counting"
 open_frame(many).write(["len"], Path(sys.argv[2]))

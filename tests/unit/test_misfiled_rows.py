@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Sequence
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from office import SPEC, WARD, Office
 
 from dphist_pipeline.confidential import cube, noise, row_tables
+from dphist_pipeline.confidential.reading.source import SourceRefused
 from dphist_pipeline.confidential.row_queries import Limits, RowsMisfiled
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -75,6 +78,19 @@ def test_rows_count_that_no_period_looks_for_in_the_own_file(
     tmp_path: Path, fields: dict[str, Any], number: int
 ) -> None:
     assert counted(tmp_path, ROWS, **fields) == number
+
+
+def test_what_polars_says_while_it_counts_them_goes_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def panics(*given: object) -> None:
+        os.write(2, b"thread panicked at ann")
+        raise pl.exceptions.PanicException("ann")
+
+    monkeypatch.setattr(row_tables, "first_rows", panics)
+    with pytest.raises(SourceRefused, match="could not be counted"):
+        counted(tmp_path, ROWS)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("substitute", [False, True])

@@ -42,7 +42,7 @@ from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
-from dphist_pipeline.spec.sources import AN_ISO_DATE
+from dphist_pipeline.spec.sources import AN_ISO_DATE, ISO
 from dphist_pipeline.workbench.planning.expected_quality import (
     quality_left_out,
     rows_for_quality,
@@ -333,8 +333,10 @@ def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
     """The derived columns and the rows that count, for a terminal."""
     declared = declared_of(spec)
     words = {f"derived {name}": says for name, says in declared.get("derived", {}).items()}
-    if any(one.reads_dates for one in spec.derive):
-        words["their dates"] = f"in text: ISO dates, as {AN_ISO_DATE}, unless `first_of` gives a `format`"
+    patterns = {pattern for one in spec.derive for pattern in one.dates.values()}
+    if patterns & {None, ISO}:
+        others = ", where no `format` says otherwise" if patterns - {None, ISO} else ""
+        words["their dates"] = f"in text: ISO dates, as {AN_ISO_DATE}{others}"
     if spec.take == "one_per_cell":
         words["counts"] = f"each {spec.privacy_unit} once in a cell, however many rows it has there"
     return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})

@@ -228,7 +228,8 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.source.tries)
         source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
-        columns = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        columns = (*named, *sorted(inputs_of(plan.derive, plan.keep)))
         types = {**source.types, **source.server_times}
         return {column: types[column] for column in columns if column is not None}
 

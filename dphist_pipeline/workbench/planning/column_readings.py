@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dphist_pipeline.base.reading import QUOTE_ALL, UTF_8, quote_in_words
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
+from dphist_pipeline.spec.declared_columns import DerivedColumn, FirstOf
 from dphist_pipeline.spec.mistakes import shown
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 
@@ -48,7 +50,10 @@ class ColumnReading:
 
 
 def column_readings(spec: ReleaseSpec, types: Mapping[str, str]) -> list[ColumnReading]:
-    """How the columns of a spec are read, in the order unit, period, axes; a column without a type is left out."""
+    """How the columns of a spec are read, in the order unit, period, axes, and dates in text that `derive` reads.
+
+    A column without a type is left out.
+    """
     return [
         ColumnReading(column, use, "text" if types[column] in sources.TEXT else types[column], read)
         for column, use, read in _read(spec, types)
@@ -109,6 +114,25 @@ def _read(spec: ReleaseSpec, types: Mapping[str, str]) -> Iterator[tuple[str, st
     for axis in spec.domain.axes:
         if axis.column in types:
             yield axis.column, f"axis {axis.name}", _axis(spec, axis, types[axis.column])
+    made = {one.column for one in spec.derive}
+    for one in spec.derive:
+        for column, pattern in one.dates.items():
+            if column not in made and types.get(column) in sources.TEXT:
+                yield column, f"derives {one.column}", _date(one, column, pattern)
+
+
+def _date(derived: DerivedColumn, column: str, pattern: str | None) -> str:
+    """How a date in text is read that a column is made of; where no format is declared, also how to declare one."""
+    reading = f"{dates_in_words(pattern)}; what does not parse is null"
+    if pattern is not None:
+        return reading
+    called = column if column.isidentifier() else json.dumps(column, ensure_ascii=False)
+    dated = f'{{column: {called}, format: "%d.%m.%Y"}}'
+    if isinstance(derived, FirstOf):
+        return f"{reading} (for dates written otherwise, write `{dated}`)"
+    return (
+        f"{reading} (for dates written otherwise, derive `{{column: day, first_of: [{dated}]}}` before, and use that)"
+    )
 
 
 def _unit(spec: ReleaseSpec, text: bool) -> str:

@@ -13,6 +13,7 @@ from dphist_pipeline.base.reading import UTF_8, quote_in_words
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
+from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
 from dphist_pipeline.spec.mistakes import shortened, shown
 from dphist_pipeline.spec.sources import ISO
@@ -384,6 +385,11 @@ def _axes(
 ) -> list[str]:
     doubtful = unit_names.of_other_rows([], [column.name for column in others])
     lines = [
+        *_advised(
+            "Columns made of others row by row (an age, a stay, a weekday): `derive`; which rows count: `keep`.",
+            f"  # derive: [{DERIVE_EXAMPLE}]",
+            page="Derived columns: `derive` and `keep`",
+        ),
         *_advised(
             "Cells multiply, and each has its own noise: two or three axes, 20 rows a cell. Without `below`, `above`, "
             "`other`, rows outside count nowhere.",

@@ -432,8 +432,8 @@ def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[N
         WHERE period = $period AND revision = $revision ORDER BY cell_number
     """
     of = {"period": one.period, "revision": one.revision}
-    columns: dict[str, Any] = connection.execute(query, of).fetchnumpy()  # masked where null
-    return [np.ma.filled(np.ma.asarray(one, dtype=np.float64), math.nan) for one in columns.values()]
+    rows = connection.execute(query, of).fetchall()
+    return [np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)]
 
 
 def _rows_cut(

@@ -86,9 +86,9 @@ def create_tables(
     for name, (about, columns) in TABLES.items():
         if name not in _columns_in_sql:
             with _registered(connection, columns.empty_table()):
-                rows = connection.table(ROWS)
-                named = zip(map(identifier, rows.columns), rows.types, strict=True)
-                _columns_in_sql[name] = ", ".join(f"{column} {kind}" for column, kind in named)
+                described_rows = connection.execute(f"DESCRIBE {ROWS}").fetchall()
+                named = [f"{identifier(column)} {kind}" for column, kind, *_ in described_rows]
+                _columns_in_sql[name] = ", ".join(named)
         connection.execute(f"CREATE TABLE {places.table(name)} ({_columns_in_sql[name]})")
         _run(connection, table_comments(places.table(name), about, comments_of(columns)), described)
     connection.execute(f"INSERT INTO {places.table('dph_version')} (version) VALUES ($version)", {"version": version()})

@@ -149,6 +149,7 @@ def _axis() -> Schema:
             **dict.fromkeys(("start", "stop", "width", "lowest", "highest"), _optional(_EDGE)),
             "edges": _optional(_listed(_EDGE, 2)),
         },
+        "amount": {"amount": _listed(_EDGE, 2, 2)},
         "derived": {
             **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
             "edges": _optional(_listed(_EDGE, 2)),
@@ -163,6 +164,7 @@ def _axis() -> Schema:
     required = {
         "calendar": ["column", "calendar", "start", "stop"],
         "banded": ["column", "bands"],
+        "amount": ["column", "amount"],
         "derived": ["name", "of_unit"],
     }
     more = {"categorical": CodeListFields.model_fields}

@@ -842,6 +842,11 @@ class CubeSpec(BaseModel):
             elif walked := [number for number, axis in enumerate(spec.domain or ()) if isinstance(axis, UnitAxisSpec)]:
                 problem = "is for releases, whose rows have a time and a period"
                 mistakes = [(("domain", number, OF_UNIT), problem) for number in walked]
+            elif spec.grid.amount is not None:
+                problem = (
+                    "has an amount, which is released from a spec alone: how finely it is split depends on epsilon"
+                )
+                mistakes = [(("domain",), problem)]
             elif taken := unit_mistakes(spec.derive, spec.privacy_unit.columns):
                 mistakes = [(("derive", *at), problem) for at, problem in taken]
             elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:

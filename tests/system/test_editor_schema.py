@@ -183,7 +183,11 @@ def cases() -> Iterator[tuple[Place, dict[str, Any], list[Any]]]:
             yield from (
                 (
                     ("axes", 0, name),
-                    {**BASE, **(WEEKS if "of_unit" in axis else {}), "axes": [{**axis, name: value}]},
+                    {
+                        **BASE,
+                        **(WEEKS if "of_unit" in axis else {}),
+                        "axes": [{**axis, name: value}, *([WARD] if "amount" in axis else [])],
+                    },
                     [value],
                 )
                 for value in values

@@ -141,7 +141,7 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
         AMOUNT,
         {
             **{name: values for name, values in SHARED.items() if name != "other"},
-            "amount": [[-1, "0.5"], [1e3, 2000]],
+            "amount": [[-1, "0.5"], [1e3, 2000], ["0", "0.5"]],
             "measured_in": ["EUR", ""],
         },
     ),

@@ -6,6 +6,7 @@ Arial and fonts of its widths, and labels have room for wider ones, such as Deja
 
 from __future__ import annotations
 
+import cmath
 import math
 import textwrap
 import unicodedata
@@ -28,6 +29,7 @@ MOST_LEANING = 12
 INK, FAINT, LINE, BAR = "#1f2328", "#59636e", "#d1d9e0", "#4f86c0"
 INNER, OUTER = 0.15, 0.1  # shares of a band's step: between two bars, and before the first
 LABEL, NUMBER, TITLE = 11, 10, 13  # sizes of letters
+STYLE = ("fill", "stroke", "size", "anchor", "bold", "angle")  # what marks share
 WIDER = 1.18  # fonts that a reader may have in place of Arial
 # Widths of Arial's letters in thousandths of their size, from the blank to the tilde.
 WIDTHS = (
@@ -55,6 +57,20 @@ class Drawing:
     width: float = WIDTH
     height: float = 0.0
     marks: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def runs(self) -> list[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
+        """The marks by kind and style, each style once: axes below, then areas, lines upon them, and texts on top."""
+        runs: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for mark in self.marks:
+            layer = {"rect": 1, "key": 1, "text": 3}.get(mark["kind"], 2 if mark.get("stroke") == INK else 0)
+            style = tuple((name, mark[name]) for name in STYLE if name in mark)
+            if mark.get("angle"):  # the whole group is turned, around the corner of the picture
+                turn = complex(mark["x"], mark["y"]) / cmath.rect(1, math.radians(mark["angle"]))
+                mark = {**mark, "x": turn.real, "y": turn.imag}
+            runs.setdefault((layer, mark["kind"], style), []).append(mark)
+        in_order = sorted(runs.items(), key=lambda run: run[0][0])
+        return [(kind, dict(style), marks) for (_, kind, style), marks in in_order]
 
     def rect(self, x: float, y: float, width: float, height: float, fill: str, kind: str = "rect") -> None:
         """A rectangle; `kind` is `key` for a colour of a legend."""
@@ -315,6 +331,6 @@ def headed(drawing: Drawing, lines: Sequence[str], note: str) -> Drawing:
     for line in textwrap.wrap(note, 66, max_lines=12):
         y += 14
         below.text(8, y, line, fill=FAINT)
-    below.marks.append({"kind": "inner", "x": 8, "y": y + 12, "marks": drawing.marks})
+    below.marks.append({"kind": "inner", "x": 8, "y": y + 12, "runs": drawing.runs})
     below.height = y + 12 + drawing.height + 8
     return below

@@ -29,7 +29,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -517,10 +517,10 @@ class Store:
         """
         for audit in sorted(self.public.glob("*/period=*/revision=*/audit.json")):
             with suppress(ValueError, KeyError, TypeError, OSError):
-                facts = json.loads(read_regular(audit))
-                if facts["ledger"] is not None or facts["model"] != "local":
-                    entry = facts["ledger"]
-                    yield str(audit.relative_to(self.root)), int(entry["number"]), entry["hash"]
+                status = audit.stat()
+                identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+                if (entry := _named_entry(audit, identity)) is not None:
+                    yield str(audit.relative_to(self.root)), *entry
         for rejection in sorted(self.confidential.glob("rejected/*/*/*.json")):
             try:
                 facts = json.loads(rejection.read_bytes())
@@ -720,3 +720,15 @@ def _is_held(lock: Path) -> bool:
         finally:
             os.close(handle)
     return True
+
+
+@lru_cache(maxsize=10_000)
+def _named_entry(audit: Path, identity: tuple[int, ...]) -> tuple[int, str] | None:
+    """Number and hash of the ledger entry that an audit names; None for a release of the local model.
+
+    `identity`: of the file on the disk; a command asks several times.
+    """
+    facts = json.loads(read_regular(audit))
+    if facts["ledger"] is None and facts["model"] == "local":
+        return None
+    return int(facts["ledger"]["number"]), facts["ledger"]["hash"]

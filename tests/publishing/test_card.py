@@ -244,3 +244,9 @@ def test_a_million_cells_make_a_small_card_soon() -> None:
     assert len(page.encode()) < 300_000
     assert "1,000,000" in page
     assert FACTS["release"] in page
+
+
+def test_a_card_of_thirty_numbers_is_small() -> None:
+    """It stands alone, so it has its style and its pictures in it; what marks have in common is written once."""
+    axes = [{"column": "age", "start": 0, "stop": 100, "width": 10}, {"column": "sex", "values": ["f", "m", "x"]}]
+    assert len(card(axes).encode()) < 33_000

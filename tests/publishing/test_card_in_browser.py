@@ -54,7 +54,7 @@ OF_REPORTS: dict[str, dict[str, Any]] = {
 # Runs within a copy of the page; the page itself lets no script run.
 MEASURE = """<script>
 const boxes = svg => [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect(),
-    (text.getAttribute('transform') || '').includes('rotate')]);
+    (text.parentNode.getAttribute('transform') || '').includes('rotate')]);
 const root = document.documentElement;
 const found = {width: root.scrollWidth - root.clientWidth, outside: [], touching: []};
 for (const svg of document.querySelectorAll('svg')) {
@@ -74,8 +74,8 @@ root.setAttribute('data-found', JSON.stringify(found));
 RUNNING_INTO = """<script>
 const found = [];
 for (const svg of document.querySelectorAll('svg')) {
-  const texts = [...svg.querySelectorAll('text')], swatches = [...svg.querySelectorAll('rect.key')];
-  const titles = texts.filter(text => (text.getAttribute('transform') || '').includes('rotate(-90'));
+  const texts = [...svg.querySelectorAll('text')], swatches = [...svg.querySelectorAll('.key')];
+  const titles = texts.filter(text => (text.parentNode.getAttribute('transform') || '').includes('rotate(-90'));
   for (const text of texts) for (const other of [...titles, ...swatches]) {
     const a = text.getBoundingClientRect(), b = other.getBoundingClientRect();
     const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);

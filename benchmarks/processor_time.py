@@ -1,10 +1,11 @@
 """What does each command of `dphist` cost, as a multiple of importing DuckDB, Polars, PyArrow and NumPy?
 
 Processor seconds of whole processes, with those of their child processes: `init`, `ledger open`, `check`, `release` of
-5,000 and of 10^6 rows (200 cells, `geometric`, the first release of its name), a replay, `ledger show` and `answer`.
-Each runs in a process of its own, in a new store each turn, and an import of the four packages runs before it. The
-JSON holds medians and fewest of all turns, each also as a multiple of the imports; `fixed_task.py` tells how fast the
-machine is. The first turn, which writes compiled modules, is left out.
+5,000 and of 10^6 rows (200 cells, `geometric`, the first release of its name), a replay, `ledger show` and `answer`;
+and `release --all-due` of one week and of 100 weeks (200 rows each). Each command runs in a process of its own, in a
+new store each turn, and an import of the four packages runs before it. The JSON holds medians and fewest of all turns,
+each also as a multiple of the imports; `fixed_task.py` tells how fast the machine is. The first turn, which writes
+compiled modules, is left out.
 
     python benchmarks/processor_time.py [--repeats 7] [--beside CHECKOUT] [--to FILE]
 
@@ -24,7 +25,8 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ import yaml
 from rows import PROJECT, timed
 from startup import ROWS, SPEC
 
+FIRST, WEEKS = date(2024, 1, 1), 100
 IMPORTS = ["-c", "import duckdb, numpy, polars, pyarrow"]
 SIZES = {"5,000 rows": 5_000, "10^6 rows": 10**6}
 
@@ -57,6 +60,21 @@ def commands(folder: Path, base: Path) -> Iterator[tuple[str, list[str]]]:
     yield "answer", ["answer", name, "--where", "age in [20, 40) and sex = 'female'", *store]
 
 
+def due(folder: Path, base: Path) -> Iterator[tuple[str, list[str]]]:
+    """One week that is due, and 100 that are due at once, each in a store of its own."""
+    source = base / "weeks.parquet"
+    for weeks in (1, WEEKS):
+        store, spec = ["--store", str(folder / f"store_{weeks}")], folder / f"due_{weeks}.yaml"
+        last = str(FIRST + timedelta(weeks=weeks - 1))
+        periods = {"period": "week", "period_column": "day", "first_period": str(FIRST), "last_period": last}
+        attributes = {**SPEC, "source": str(source), **periods}
+        spec.write_text(yaml.safe_dump({"type": "dphist_pipeline.HistogramRelease", "attributes": attributes}))
+        account = ["--privacy-unit", "person", "--neighbours", "add_remove", "--total", "1000", "--source", str(source)]
+        yield "init", ["init", *store]
+        yield "ledger open", ["ledger", "open", str(SPEC["account"]), *account, *store]
+        yield f"release --all-due, {weeks} due", ["release", str(spec), "--all-due", *store]
+
+
 def measure(repeats: int, beside: Path | None) -> dict[str, Any]:
     """The figures of some turns, and how quick and how busy the machine was."""
     seconds, load, fixed = defaultdict[str, list[float]](list), [], []
@@ -66,6 +84,9 @@ def measure(repeats: int, beside: Path | None) -> dict[str, Any]:
         for rows in SIZES.values():
             copy = ROWS.replace("range(10000)", f"range({rows})").format(file=base / f"{rows}.parquet")
             duckdb.connect().execute(copy)
+        days = f"SELECT DATE '{FIRST}' + CAST(i % {7 * WEEKS} AS INTEGER) AS day, i AS person,"
+        copy = ROWS.replace("SELECT i AS person,", days).replace("range(10000)", f"range({200 * WEEKS})")
+        duckdb.connect().execute(copy.format(file=base / "weeks.parquet"))
         for turn in range(repeats + 1):
             if turn == 1:
                 seconds.clear()
@@ -74,7 +95,8 @@ def measure(repeats: int, beside: Path | None) -> dict[str, Any]:
                 folder = base / f"{turn} {checkout == beside}"
                 folder.mkdir()
                 os.environ["PYTHONPATH"] = str(checkout)
-                for command, words in commands(folder, base):
+                ours = due(folder, base) if checkout == PROJECT else ()
+                for command, words in chain(commands(folder, base), ours):
                     seconds["imports"].append(timed(IMPORTS, folder, "")["processors"])
                     whole = timed(["-P", "-m", "dphist_pipeline", *words], folder, "")
                     figures_of[command].append(whole["processors"])

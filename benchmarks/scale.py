@@ -30,24 +30,21 @@ from rows import PROJECT, prepare, timed, write_rows
 INCOMES = {10_404: 0, 208_080: 20, 998_784: 96, 9_998_244: 961}
 RELEASE = """
 import json, os, resource, sys, time
-from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
-from dphist_pipeline.base.early_processes import started_early
 spec, store, reason, told = sys.argv[1:]
 steps = []
 def note(step):
     steps.append((step, time.perf_counter(), sum(os.times()[:2])))
 began = time.perf_counter()
-with started_early(NEEDED_BY_RELEASE):
-    from pathlib import Path
-    from dphist_pipeline.releasing import release
-    from dphist_pipeline.releasing.spec_check import load_spec
-    from dphist_pipeline.releasing.store import Store
-    spec, store = load_spec(Path(spec), Path(store)), Store.open(Path(store))
-    release.release(spec, store, reason=reason, progress=note)
-    note("end")
+from pathlib import Path
+from dphist_pipeline.releasing import release
+from dphist_pipeline.releasing.spec_check import load_spec
+from dphist_pipeline.releasing.store import Store
+spec, store = load_spec(Path(spec), Path(store)), Store.open(Path(store))
+release.release(spec, store, reason=reason, progress=note)
+note("end")
 ends = [("imports and checks", began, 0.0), *steps]
 spent = {name: round(after[2] - before, 3) for (name, _, before), after in zip(ends, ends[1:])}
-spent["pictures and catalogue"] = round(sum(os.times()[2:4]), 3)
+spent["catalogue's process"] = round(sum(os.times()[2:4]), 3)
 most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 seconds = round(time.perf_counter() - began, 2)
 Path(told).write_text(json.dumps({"steps": spent, "seconds": seconds, "gigabytes": most / 2**20}))

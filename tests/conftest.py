@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from quick_pictures import UNDRAWN
 import examples  # noqa: F401  (sets how many examples are tried)
 from dphist_pipeline.answering import building, catalogue
 from dphist_pipeline.base import arrow_without_pandas
-from dphist_pipeline.cli.release import release
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing import _index_pages
 
@@ -80,7 +78,6 @@ def as_shipped(request: pytest.FixtureRequest) -> Iterator[None]:
     assert marker is None or (parts and parts <= STAND_INS and marker.kwargs["why"]), request.node.nodeid
     empty_catalogue()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "started_early", nullcontext)
         patch.setattr(arrow_without_pandas, "arrow_without_pandas", lambda: None)  # frames are tried, too
         patch.setattr(building, "build_catalogue", build_catalogue)
         patch.setattr(building, "build_apart", building.build)

@@ -27,18 +27,19 @@ def build_catalogue(
     scratch: Path,
     read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None,
     empty: object = None,
+    connect: catalogue.Connect = catalogue.one_thread,
 ) -> Path:
     """As `catalogue.build_catalogue`, which adds to the file that is there, or to an empty one in its place."""
     place(public)
     empty_catalogue()
     try:
         with patch.object(catalogue, "create_tables", side_effect=_Anew):
-            return catalogue.build_catalogue(public, scratch, read)
+            return catalogue.build_catalogue(public, scratch, read, connect=connect)
     except _Anew:
         (scratch / catalogue.NAME).unlink(missing_ok=True)
         copy = shutil.copy2(empty_catalogue(), public / f".{catalogue.NAME}.empty")
         Path(copy).replace(public / catalogue.NAME)
-    return catalogue.build_catalogue(public, scratch, read)
+    return catalogue.build_catalogue(public, scratch, read, connect=connect)
 
 
 def place(public: Path) -> None:

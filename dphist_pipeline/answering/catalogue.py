@@ -129,11 +129,20 @@ class Catalogue:
         return _read(_folders(self.public, release))
 
 
+def one_thread() -> duckdb.DuckDBPyConnection:
+    """A connection that writes rows once, in order; several threads write them again at the end, in twice the time."""
+    return duckdb.connect(config={"threads": 1})
+
+
+Connect = Callable[[], duckdb.DuckDBPyConnection]
+
+
 def build_catalogue(
     public: Path,
     scratch: Path,
     read: Callable[[duckdb.DuckDBPyConnection], None] = lambda connection: None,
     empty: Callable[[Path], Path] | None = None,
+    connect: Connect = one_thread,
 ) -> Path:
     """Writes `catalog.duckdb` beside the releases, one process at a time; programs with the old file go on reading it.
 
@@ -141,13 +150,14 @@ def build_catalogue(
         read: is given the draft, attached as `catalogue` and in use, before it takes its place: to attach the file
             again would take longer than most readings. The catalogue takes its place even if this fails.
         empty: gives an empty catalogue to begin with where the one that is there cannot serve; see `kept_empty`.
+        connect: gives the connection that writes; one of this process where it has read no record.
 
     Raises:
         PublishedFilesDamaged: a published file is missing or altered.
     """
     draft, catalogue, sealed = scratch / NAME, public / NAME, int(time.time())
     failure: Exception | None = None
-    with _drafted(public, draft, sealed, empty) as connection:
+    with _drafted(public, draft, sealed, empty, connect) as connection:
         try:
             # A file or the network is asked for by none of our views, but somebody may have altered the file.
             connection.execute("SET enable_external_access = false")
@@ -167,29 +177,29 @@ def build_catalogue(
 
 @contextmanager
 def _drafted(
-    public: Path, draft: Path, sealed: int, empty: Callable[[Path], Path] | None
+    public: Path, draft: Path, sealed: int, empty: Callable[[Path], Path] | None, connect: Connect
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the draft, which has every publication."""
     bases: list[Callable[[Path], Path]] = [lambda scratch: public / NAME, *([empty] if empty else [])]
     for base_in in bases:
         base = base_in(draft.parent)
-        with _one_thread() as connection:
+        with connect() as connection:
             if _is_added_to_copy(connection, base, public, draft, sealed):
                 yield connection
                 return
-    with _created(draft, Catalogue(public).publications(), sealed) as connection:
+    with _created(draft, Catalogue(public).publications(), sealed, connect) as connection:
         yield connection
 
 
-def kept_empty(scratch: Path) -> Path:
+def kept_empty(scratch: Path, connect: Connect) -> Path:
     """The empty catalogue of this version, made if need be; no file where it can be neither made nor kept.
 
-    For the process that has read no record alone: its file goes into every store.
+    `connect`: of a process that has read no record: the file goes into every store.
     """
     kept = Path(cache_from_source(__file__)).with_name(f"{version()}.{NAME}")
     if not kept.exists() and keeps_compiled(kept.parent):
         made, sealed = scratch / f"empty.{NAME}", int(time.time())
-        with _created(made, [], sealed):
+        with _created(made, [], sealed, connect):
             pass
         os.utime(made, (sealed, sealed))
         with suppress(OSError), tempfile.TemporaryDirectory(dir=kept.parent) as beside:
@@ -201,11 +211,13 @@ def kept_empty(scratch: Path) -> Path:
 
 
 @contextmanager
-def _created(draft: Path, publications: Sequence[Publication], sealed: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def _created(
+    draft: Path, publications: Sequence[Publication], sealed: int, connect: Connect
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a new catalogue of some publications."""
     for leftover in (draft, draft.with_name(f"{draft.name}.wal")):
         leftover.unlink(missing_ok=True)
-    with _one_thread() as connection:
+    with connect() as connection:
         how = f"STORAGE_VERSION '{OLDEST_DUCKDB}', BLOCK_SIZE {BLOCK}"
         connection.execute(f"ATTACH {literal(str(draft))} AS catalogue ({how})")
         connection.execute("USE catalogue")
@@ -214,11 +226,6 @@ def _created(draft: Path, publications: Sequence[Publication], sealed: int) -> I
         connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
         connection.execute("COMMIT")
         yield connection
-
-
-def _one_thread() -> duckdb.DuckDBPyConnection:
-    """A connection that writes rows once, in order; several threads write them again at the end, in twice the time."""
-    return duckdb.connect(config={"threads": 1})
 
 
 def _read(folders: Mapping[Key, Path]) -> list[Publication]:

@@ -21,9 +21,6 @@ class Home(NamedTuple):
     summary: str
 
 
-# What builds the catalogue: `dphist release` starts it once there are records to read.
-NEEDED_BY_RELEASE = ("dphist_pipeline.answering.building",)
-
 HOMES = {
     "new": Home("prepare.new", "new", "Writes a draft of a spec, and says which decisions are still open."),
     "check": Home("prepare.check", "check", "Checks a spec without reading any record, and describes its release."),
@@ -96,6 +93,7 @@ HEADINGS = {
     "operate": "Operate",
 }
 SEVERAL_EPSILONS = ("forecast", "compare")
+WITHOUT_PANDAS = ("publish", "withdraw", "store")  # they write pages and tables, and are given no frame
 
 
 def heading(home: Home) -> str:
@@ -136,6 +134,8 @@ def load(name: str) -> Any:
     """Imports a command, one of `HOMES`."""
     home = HOMES[name]
     command = getattr(import_module(f"dphist_pipeline.cli.{home.module}"), home.name)
+    if name in WITHOUT_PANDAS:
+        import_module("dphist_pipeline.base.arrow_without_pandas").arrow_without_pandas()
     if isinstance(command, typer.Typer):
         group = typer.main.get_group(command)
         group.name = name

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base import about_publisher, early_processes
+from dphist_pipeline.base import about_publisher
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
@@ -297,7 +297,6 @@ class Run:
                 return
             if self.charge is None:
                 before()
-            early_processes.start_allowed()
             with self.store.run(self.key) as folder:
                 self._measure(lambda: read_cube(self.count(folder, frame)), folder)
 

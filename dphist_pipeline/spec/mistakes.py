@@ -6,10 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from typing import TYPE_CHECKING, Any
 
 from dphist_pipeline.errors import Refused, did_you_mean, first_of
 
@@ -129,8 +126,12 @@ def _step(key: str | int) -> str:
     return f".{key}" if re.fullmatch(r"[A-Za-z_]\w{0,59}", key, re.ASCII) else f"[{shown(key)}]"
 
 
-Fields = Mapping[str, FieldInfo]
-Kinds = Mapping[str, type[BaseModel]]
+if TYPE_CHECKING:  # what is due is told without the model of specs
+    from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
+    from pydantic.fields import FieldInfo
+
+    Fields = Mapping[str, FieldInfo]
+    Kinds = Mapping[str, type[BaseModel]]
 
 COUNTS_ONLY = (
     "only rows are counted: a weight or an amount has no bound of its own, and one unit could move a cell at will. "
@@ -186,6 +187,8 @@ def with_location(
 
 def checker(kind: Any) -> Callable[[object], Any]:
     """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec."""
+    from pydantic import TypeAdapter, ValidationError
+
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
     def check(value: object) -> Any:
@@ -225,6 +228,7 @@ def _one_of(expected: str, value: object) -> str:
 
 def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:
     """What reads a mapping within a spec as a model, and tells all mistakes in it; nothing stays nothing."""
+    from pydantic import BeforeValidator, ValidationError
 
     def read(value: object) -> object:
         if value is None or isinstance(value, model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from fractions import Fraction
 from multiprocessing.connection import Connection
@@ -17,6 +18,8 @@ from fork_server import PROCESSES
 from system import small_release
 from system.small_release import EPSILON, FILES, NAME, WEEKS, Project, assert_whole, charges
 
+from dphist_pipeline.answering import building
+from dphist_pipeline.answering.catalogue import Catalogue
 from dphist_pipeline.integrations.dagster import release_definitions
 from dphist_pipeline.mechanisms.geometric import Geometric
 from dphist_pipeline.publishing.statements import Statement
@@ -25,6 +28,7 @@ from dphist_pipeline.releasing.store import FOLDER
 
 pytestmark = pytest.mark.outside
 
+BUILD_APART = building.build_apart  # as shipped
 SECOND_WEEK = -1  # in place of a boundary
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 BACKFILLED = WEEKS[:3]
@@ -114,6 +118,19 @@ def killed_and_finished(fresh: Project, folder: Path, kill_at: int) -> int:
     with instance_of(project) as instance:
         assert instance.get_materialized_partitions(PUBLISHED) == set(BACKFILLED)
     return sum(map(len, before.values()))
+
+
+def test_a_backfill_of_many_weeks_starts_one_process_for_all_catalogues(fresh: Project, monkeypatch) -> None:
+    monkeypatch.setattr(building, "build_apart", BUILD_APART)
+    started, start = [], subprocess.Popen.__init__
+    monkeypatch.setattr(
+        subprocess.Popen, "__init__", lambda process, *of, **how: (started.append(of), start(process, *of, **how))[1]
+    )
+    with fresh.witnessed(), mock.patch.dict(os.environ, {"DPHIST_STORE": str(fresh.root)}):
+        assert backfill(fresh)
+    ours = [of for of in started if "dphist" in str(of[0][3:4])]  # Dagster's own read the output of steps
+    assert len(ours) == 1 and Catalogue(fresh.root / "public").is_complete()
+    assert paid(fresh) == {week: [EPSILON] for week in BACKFILLED}
 
 
 def test_a_backfill_killed_midway_is_finished_at_its_price(fresh: Project, tmp_path: Path) -> None:

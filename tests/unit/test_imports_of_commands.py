@@ -12,6 +12,8 @@ from office import Office
 LEDGER = ("sqlalchemy", "cryptography")
 ASKS = (*LEDGER, "polars", "jinja2", "numba", "dphist_pipeline.ledger.ledger")
 OPERATES = ("numba", "pandas", "pyspark")
+# A ledger is shown, and a store made, without the model of specs and without arrays.
+SHOWS = (*OPERATES, "numpy", "pydantic", "yaml", "duckdb", "polars", "jinja2", "dphist_pipeline.spec.model")
 
 
 def imported(code: str) -> set[str]:
@@ -23,7 +25,11 @@ def imported(code: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("commands", "spared"),
-    [(["answer", "export", "quality", "plot"], ASKS), (["check", "ledger", "init", "release"], OPERATES)],
+    [
+        (["answer", "export", "quality", "plot"], ASKS),
+        (["check", "release"], OPERATES),
+        (["ledger", "init"], SHOWS),
+    ],
 )
 def test_a_command_is_loaded_without_what_others_need(commands: list[str], spared: tuple[str, ...]) -> None:
     loaded = imported(f"from dphist_pipeline.cli.commands import load\nfor name in {commands}: load(name)")

@@ -14,7 +14,6 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.ledger.signing import key_path
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.publishing.bucket_sync import check_address
 from dphist_pipeline.releasing.store import Key, Store
 
 
@@ -47,6 +46,8 @@ def init(
     release, or at once with a bucket, which is tried thereby.
     """
     if public is not None:
+        from dphist_pipeline.publishing.bucket_sync import check_address
+
         public = check_address(public)
     root = Store.folder(store)
     new_store = Store.join(root, public) if join else Store.create(root, public)

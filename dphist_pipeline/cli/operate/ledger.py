@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -39,11 +39,11 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
 from dphist_pipeline.ledger.ledger import Account, Ledger, refuse_unexplained
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
-from dphist_pipeline.spec import fields as spec_fields
-from dphist_pipeline.spec.fields import exact
+
+if TYPE_CHECKING:  # the model of specs takes as long as the ledger
+    from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
 ledger_app = typer.Typer(
     help="The operator's side: accounts of epsilon, what releases may read, what was spent.", no_args_is_help=True
@@ -463,8 +463,10 @@ def _where(store: Path | None) -> list[str]:
 
 def _account_name(name: str) -> str:
     """Refuses what no spec can name: an account is there for good."""
+    from dphist_pipeline.spec import fields
+
     try:
-        return spec_fields.name(name)
+        return fields.name(name)
     except ValueError as error:
         problem = str(error)
     raise typer.BadParameter(problem, param_hint="ACCOUNT")
@@ -487,6 +489,8 @@ def exact_option(text: str, option: str) -> Fraction:
     Raises:
         typer.BadParameter: it is no number.
     """
+    from dphist_pipeline.spec.fields import exact
+
     try:
         return exact(text)
     except ValueError as error:

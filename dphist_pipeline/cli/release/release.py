@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist_pipeline.base.early_processes import started_early
-from dphist_pipeline.cli.commands import NEEDED_BY_RELEASE
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.publishing.statements import Statement
 
@@ -61,11 +59,10 @@ def release(
     several = all_due or len(specs) > 1
     if several and (period is not None or revise):
         raise typer.BadParameter("--period and --revise are for one period of one SPEC, without --all-due")
-    with started_early(NEEDED_BY_RELEASE):
-        if several:
-            _release_several(specs, all_due, store, upstream_checked.strip(), as_json)
-        else:
-            _release(specs[0], period, store, reason.strip(), upstream_checked.strip(), as_json)
+    if several:
+        _release_several(specs, all_due, store, upstream_checked.strip(), as_json)
+    else:
+        _release(specs[0], period, store, reason.strip(), upstream_checked.strip(), as_json)
 
 
 def _release(

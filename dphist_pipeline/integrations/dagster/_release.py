@@ -19,6 +19,7 @@ from typing import Any
 
 import dagster as dg
 
+from dphist_pipeline.answering.catalogue_process import catalogue_process
 from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.integrations.dagster import _components as components
 from dphist_pipeline.integrations.dagster._checks import (
@@ -203,7 +204,8 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         def work(key: str | None) -> Outcome:
             return _with_numbers(spec, context, totals, _released(spec, storage, context, key, publishes))
 
-        yield from report_outcomes(spec, context, parts, keys, work, publishes=publishes)
+        with catalogue_process():  # one for all periods of a backfill
+            yield from report_outcomes(spec, context, parts, keys, work, publishes=publishes)
 
     return run
 
@@ -338,6 +340,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         def work(key: str | None) -> Outcome:
             return _with_numbers(spec, context, totals, _approved(spec, storage, context, key))
 
-        yield from report_outcomes(spec, context, parts, keys, work, draws=False)
+        with catalogue_process():
+            yield from report_outcomes(spec, context, parts, keys, work, draws=False)
 
     return run

@@ -216,7 +216,7 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
         }
     if isinstance(axis, AmountAxis):
         amount = audit["amount"]
-        ends = [f"{number_text(axis.written(end))} {amount.get('measured_in', '')}".rstrip() for end in axis.ends]
+        ends = [f"{number_text(f'{end:,.15g}')} {amount.get('measured_in', '')}".rstrip() for end in axis.ends]
         worth = f"{amount['worth_of_part']:.2g} {amount.get('measured_in', '')}".rstrip()
         return facts | {"kind": axis.kind, "low": ends[0], "high": ends[1], "parts": amount["parts"], "worth": worth}
     few = axis.bins <= MOST_NAMED

@@ -54,6 +54,7 @@ RELEASES = _schema(
     _GRID,
     _SCALE,
     ("noise_variance", _REAL, "variance of one draw of the noise"),
+    ("half_part", _REAL, "how far rounding to parts of rows may move an amount; null without an amount"),
     (
         "tail_rate",
         _REAL,
@@ -85,6 +86,7 @@ BINS = _schema(
     ("position", _WHOLE, "from 0, in declared order"),
     ("binned", pa.bool_(), "whether the axis has bins of a number or of days, not categories"),
     ("calendar", pa.bool_(), "whether the ends of bins are days since 1970-01-01"),
+    ("amount", pa.bool_(), "whether its positions are the ends of an amount, each a bin of width 0"),
     ("bin_lower", _REAL, "lower end of the bin; -inf for an open end, null for `other`"),
     ("bin_upper", _REAL, "upper end of the bin; inf for an open end, null for `other`"),
     (
@@ -109,8 +111,8 @@ _OF_TWO = ", for two intervals that hold together with 95 %"
 HALF_WIDTHS = _schema(
     _SCALE,
     ("cells", _WHOLE, "number of cells in a sum; use the first entry that is large enough"),
-    ("half_width", _WHOLE, "half the width of the 95 % interval of the sum, in rows"),
-    ("half_width_of_two", _WHOLE, f"the same at 97.5 %{_OF_TWO}"),
+    ("half_width", _REAL, "half the width of the 95 % interval of the sum, in rows"),
+    ("half_width_of_two", _REAL, f"the same at 97.5 %{_OF_TWO}"),
     ("deviations", _REAL, "half the width of the 95 % interval of a weighted sum, in its standard deviations"),
 )
 COVARIANCE = _schema(

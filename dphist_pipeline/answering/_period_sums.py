@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import OTHER, Axis, CategoricalAxis, Domain
+from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CategoricalAxis, Domain
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NestedSums, NoisyCells, NoisySums, Unbiased, exact_sum
@@ -32,7 +32,8 @@ class AxisSums:
     """Unbiased sums of cells by the values of one axis, or the total, called `TOTAL`.
 
     `labels` are in words, in declared order. `values` (records) and `variances` (of the noise, records squared) have
-    the shape (labels,); `scale` is of a draw. `named`: the values are names that need no axis beside them.
+    the shape (labels,); `scale` is of a draw, in `parts` of a row. `named`: the values are names that need no axis
+    beside them.
     """
 
     axis: str
@@ -41,6 +42,7 @@ class AxisSums:
     variances: Reals
     scale: Fraction
     named: bool = True
+    parts: int = 1
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -50,7 +52,7 @@ class AxisSums:
     def reaches(self, level: Fraction) -> Reals:
         """Half the width of each sum's interval at a level of up to 0.999999, in records, shape (labels,)."""
         different, where = np.unique(self.variances, return_inverse=True)
-        widths = [noise_law(self.scale).half_width_of_linear(float(one), level) for one in different]
+        widths = [noise_law(self.scale, self.parts).half_width_of_linear(float(one), level) for one in different]
         return np.array(widths)[where].ravel()
 
 
@@ -86,6 +88,7 @@ def _of_tables(tables: list[PeriodSums]) -> PeriodSums:
 def _sums_of_table(made: Estimate) -> PeriodSums:
     sums = NestedSums.of_groups(made.sums) if isinstance(made.sums, NoisySums) else made.sums
     roots = None if sums is None else (sums.values[sums.parents < 0], sums.scale)
+    made = made.of_rows
     return _sums(made.domain, made.unbiased, roots)
 
 
@@ -94,7 +97,9 @@ def _published_sums(folder: Path, audit: Mapping[str, Any]) -> PeriodSums:
     column = pq.ParquetFile(folder / "histogram.parquet").read(["unbiased_estimate"])["unbiased_estimate"]
     unbiased, roots = None, None
     if not column.null_count:
-        unbiased = published_unbiased(audit, column.to_numpy().reshape(domain.shape))
+        values = column.to_numpy().reshape(domain.shape)
+        rows = Estimate(domain, values, (), published_unbiased(audit, values)).of_rows
+        domain, unbiased = rows.domain, rows.unbiased
     elif (sums := PublishedFolder(folder).sums).exists():
         rows = pq.ParquetFile(sums).read(["parent", "noisy_sum", "noise_scale"])
         outer = rows["parent"].is_null().to_numpy()
@@ -114,7 +119,8 @@ def _sums(domain: Domain, unbiased: Unbiased | None, roots: tuple[Reals, Fractio
 
 def _sums_of_cells(domain: Domain, unbiased: NoisyCells | NestedCells) -> Iterator[AxisSums]:
     every = [np.arange(size) for size in domain.shape]
-    yield _total(exact_sum(unbiased.values), unbiased.variance_of_sum(every), unbiased.scale)
+    parts = unbiased.parts if isinstance(unbiased, NoisyCells) else 1
+    yield _total(exact_sum(unbiased.values), unbiased.variance_of_sum(every), unbiased.scale, parts)
     lines = unbiased.lines if isinstance(unbiased, NestedCells) else ()
     for number, axis in enumerate(domain.axes):
         others = tuple(other for other in range(len(domain.axes)) if other != number)
@@ -123,17 +129,17 @@ def _sums_of_cells(domain: Domain, unbiased: NoisyCells | NestedCells) -> Iterat
         one = unbiased.variance_of_sum([*every[:number], np.zeros(1, dtype=np.int64), *every[number + 1 :]])
         shape = lines[number].variances if lines else np.ones(axis.size)
         variances = np.asarray(one / shape[0] * shape, dtype=np.float64)
-        yield AxisSums(
-            axis.name, _labels(axis), values, variances, unbiased.scale, named=isinstance(axis, CategoricalAxis)
-        )
+        named = isinstance(axis, CategoricalAxis)
+        yield AxisSums(axis.name, _labels(axis), values, variances, unbiased.scale, named, parts)
 
 
-def _total(value: float, variance: float, scale: Fraction) -> AxisSums:
-    return AxisSums(TOTAL, ("",), np.array([value]), np.array([variance]), scale)
+def _total(value: float, variance: float, scale: Fraction, parts: int = 1) -> AxisSums:
+    return AxisSums(TOTAL, ("",), np.array([value]), np.array([variance]), scale, parts=parts)
 
 
 def _labels(axis: Axis) -> tuple[str, ...]:
     if isinstance(axis, CategoricalAxis):
         return axis.values + (OTHER,) * axis.other
+    assert isinstance(axis, BinnedAxis), "sums over periods are of rows"
     ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
     return tuple(OTHER if math.isnan(lower) else ReaderAxis(axis).range_in_words(lower, upper) for lower, upper in ends)

@@ -32,13 +32,13 @@ from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._picker_columns import beside, column, members, split
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
-from dphist_pipeline.base.domain import OTHER, BinnedAxis
+from dphist_pipeline.base.domain import OTHER, BinnedAxis, CategoricalAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
-from dphist_pipeline.estimates.laws import INTERVALS
+from dphist_pipeline.estimates.laws import INTERVALS, parts_named
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
@@ -259,6 +259,8 @@ def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> li
     """A scale of noise, and the columns of its table of widths."""
     query = f"SELECT * EXCLUDE (noise_scale) FROM {_PLACES.table(table)} WHERE noise_scale = $scale ORDER BY 1"
     rows = connection.execute(query, {"scale": scale}).fetchall()
+    if parts_named(scale) > 1:  # of an amount, whose cells of rows have two draws each
+        rows = [(number // 2, *widths) for number, *widths in rows if number > 1]
     return [scale, *map(list, zip(*rows, strict=True))]
 
 
@@ -321,7 +323,7 @@ def _better(
 
 def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The axes of a publication in declared order: what their positions are called, and what a question calls them."""
-    domain, axes = domain_of(audit["axes"]), []
+    domain, axes = domain_of(audit["axes"]).of_rows, []
     called = [axis.name for axis in domain.called(audit.get("axis_labels")).axes]
     for axis, name, stride in zip(domain.axes, called, domain.strides, strict=True):
         labels = [visible(label) for label in ReaderAxis(axis, closed=audit.get("model") == "local").labels]
@@ -338,7 +340,7 @@ def _axes(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
             told |= {"other": axis.other_cell is not None, "binned": True, "atoms": audit.get("atoms")}
             told |= {side: _ends(axis, end) for side, end in zip(("lower", "upper"), axis.bounds, strict=True)}
             told |= {"spans": _spans(axis, closed=audit.get("model") == "local")}
-        else:
+        elif isinstance(axis, CategoricalAxis):
             none = [None] * (axis.other_cell is not None)
             told |= {"binned": False, "values": [*axis.values, *none]}
             told["levels"] = [[level, [*groups, *none]] for level, groups in axis.levels.items()]
@@ -396,9 +398,11 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     sums = _sums(connection, of)
     levels, lines = _levels(connection, of)
     audit = one.audit(release)
+    domain = domain_of(audit["axes"])
+    law_facts = dict(zip(("has_bars", *_SUMMED), law, strict=True))
     facts = {
-        "law": dict(zip(("has_bars", *_SUMMED), law, strict=True)),
-        "cells": one.cells,
+        "law": law_facts,
+        "cells": domain.of_rows.cells,
         "below": limit_of(audit),
         "rows_of_each": int(audit.get("max_rows_per_unit") or 1),
         "cut": 0,
@@ -407,6 +411,11 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
         "sums": sums,
     }
     estimate, unbiased, groups = _numbers(connection, one)
+    if domain.amount is not None:
+        law_facts["noise_variance"] *= 2
+        estimate, unbiased, groups = (
+            numbers.reshape(domain.shape).sum(axis=domain.amount).ravel() for numbers in (estimate, unbiased, groups)
+        )
     counted = float(np.nansum(estimate if np.isnan(unbiased).all() else unbiased))
     if audit.get("model") != "local":
         facts["cut"] = _rows_cut(connection, of, counted, limit_of(audit))
@@ -414,7 +423,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
     whole = sum(map(len, columns.values()))
     # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
-    tiled = None if sums else split([axis.size for axis in domain_of(audit["axes"]).axes], estimate, unbiased, whole)
+    tiled = None if sums else split([*domain.of_rows.shape], estimate, unbiased, whole)
     if tiled is not None:
         parts, tiles = tiled
         texts = [_call("tile", head | {"tile": number}, text) for number, text in enumerate(tiles)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from dphist_pipeline.answering._catalogue_places import Places
 from dphist_pipeline.answering._macros import INNER, macro
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
@@ -70,6 +70,11 @@ class ReleaseView:
     def published(self) -> list[str]:
         """The columns of the published tables."""
         return [column for column in self.columns if column not in _KEY]
+
+    @property
+    def amounts(self) -> set[str]:
+        """The axes that are amounts, which have no `other`."""
+        return {axis.name for axis in self.axes if isinstance(axis, AmountAxis)}
 
     @property
     def comments(self) -> dict[str, str]:
@@ -207,7 +212,7 @@ def _view_columns(of: ReleaseView, latest: bool) -> Iterator[tuple[str, str, str
         if column not in labels:  # theirs comes with those for readers, and is never null
             yield column, f"t.{identifier(column)}", comments[column]
         for axis in [axis for axis in last if last[axis] == column]:
-            if f"{axis}_is_other" not in published:
+            if f"{axis}_is_other" not in published and axis not in of.amounts:
                 yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"
             names = {name for name in published if labels.get(name) != axis}
             yield from (one for one in _for_readers(of, axis) if one[0] not in names)
@@ -253,6 +258,8 @@ def _is_other(of: ReleaseView, axis: str) -> str:
 
 def _axis_comments(axis: Axis) -> dict[str, str]:
     """What the published columns of an axis mean."""
+    if isinstance(axis, AmountAxis):
+        return {axis.name: f"{axis.name}: the end of the amount at which parts of rows were counted"}
     if isinstance(axis, BinnedAxis):
         lower, upper = ReaderAxis(axis).keys
         kind = " (a day, as text)" if isinstance(axis, CalendarAxis) else ""

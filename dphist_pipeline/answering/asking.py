@@ -399,7 +399,7 @@ def marginals(publications: Sequence[Publication]) -> dict[tuple[str, int], pa.T
     By period and revision: the columns of an answer, a row for each cell.
     """
     return _of_periods(
-        publications, "dph_marginal", MARGINAL_COLUMNS, [axis.name for axis in publications[0].domain.axes]
+        publications, "dph_marginal", MARGINAL_COLUMNS, [axis.name for axis in publications[0].domain.of_rows.axes]
     )
 
 
@@ -415,7 +415,7 @@ def _of_periods(
     rows = call_macro(tuple(one.source for one in publications), macro, "*", arguments)
     # By their places: an axis may be called as a column of an answer.
     after = len(rows.column_names) - rows.column_names[::-1].index(columns[-1])
-    answers, cells = rows.select(range(after - len(columns), after)), publications[0].domain.cells
+    answers, cells = rows.select(range(after - len(columns), after)), publications[0].domain.of_rows.cells
     starts = range(0, rows.num_rows, cells)
     return {(rows[0][start].as_py(), rows[1][start].as_py()): answers.slice(start, cells) for start in starts}
 

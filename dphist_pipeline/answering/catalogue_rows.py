@@ -25,8 +25,8 @@ from dphist_pipeline.answering._catalogue_schemas import (
     RELEASES,
     TABLES,
 )
-from dphist_pipeline.base.domain import Axis, BinnedAxis, Domain
-from dphist_pipeline.estimates.laws import INTERVALS, noise_law
+from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, Domain
+from dphist_pipeline.estimates.laws import INTERVALS, named_law, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.estimates.whole_tables import WholeTable
@@ -120,7 +120,7 @@ def width_table(audit: Audit) -> str:
 def width_rows(table: str, scale: str, draws: int) -> Any:
     """The rows of `dph_half_widths`, or of `dph_linear_widths`, for one scale and up to `draws`; see `most_draws`."""
     _, schema = TABLES[table]
-    law = noise_law(Fraction(scale))
+    law = named_law(scale)
     grid: Callable[[int, Fraction], Sequence[tuple[int, float]]]
     grid = law.linear_reach_grid if table == "dph_linear_widths" else law.half_width_grid
     once, twice = (grid(draws, level) for level in (INTERVALS.level, INTERVALS.level_of_two))
@@ -137,7 +137,7 @@ def width_rows(table: str, scale: str, draws: int) -> Any:
 
 def moment_rows(scales: Collection[str]) -> Any:
     """The rows of `dph_moments` for some scales of noise, in their order."""
-    moments = [(scale, zip(*noise_law(Fraction(scale)).moments, strict=True)) for scale in scales]
+    moments = [(scale, zip(*named_law(scale).moments, strict=True)) for scale in scales]
     rows = [
         {"noise_scale": scale, "moments": [{"rate": rate, "log_moment": moment} for rate, moment in pairs]}
         for scale, pairs in moments
@@ -157,7 +157,7 @@ def most_draws(audit: Audit) -> int:
         row = audit["unbiased_covariance"][0]["coefficient"] * math.prod(float(line.alone.max()) for line in lines)
     elif audit.get("unbiased_covariance"):
         row = math.fsum(abs(part["coefficient"]) * math.prod(part["widths"]) for part in audit["unbiased_covariance"])
-    in_a_cell = max(1.0, row / noise_law(Fraction(audit["unbiased_noise_scale"])).variance)
+    in_a_cell = max(1.0, row / named_law(audit["unbiased_noise_scale"]).variance)
     return math.ceil(2 * int(audit["cells"]) * in_a_cell)
 
 
@@ -221,6 +221,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
     return {
         **row,
         **{f"tail_{name}": bound for name, bound in tail.items()},
+        "half_part": audit["amount"]["worth_of_part"] / 2 if "amount" in audit else None,
         "period_start": day_of_period(audit, "period_start"),
         "period_end": day_of_period(audit, "period_end"),
         "published_on": day_of_period(audit, "published_on"),
@@ -228,7 +229,7 @@ def _release_row(audit: Audit) -> dict[str, Any]:
         "axes": [axis.get("name") or axis["column"] for axis in audit["axes"]],
         "grid": grid_of(audit),
         "noise_scale": scale,
-        "noise_variance": None if scale is None else noise_law(Fraction(scale)).variance,
+        "noise_variance": None if scale is None else named_law(scale).variance,
         **({"charge": audit["ledger"]["hash"], "charged_at": audit["ledger"]["charged_at"]} if audit["ledger"] else {}),
     }
 
@@ -244,7 +245,11 @@ def day_of_period(audit: Audit, end: str) -> date | None:
 def _rows_of_axis(grid: str, axis: Axis, stride: int, atoms: list[int] | None, closed: bool) -> Iterator[Any]:
     """The rows for an axis and each of its levels; bounds and category of the cell `other` are null."""
     fixed = {"grid": grid, "axis": axis.name, "level_of": axis.name, "stride": stride, "size": axis.size}
-    fixed |= {"binned": axis.is_ordered, "calendar": axis.reads == "days"}
+    fixed |= {"binned": axis.is_ordered, "calendar": axis.reads == "days", "amount": axis.kind == "amount"}
+    if isinstance(axis, AmountAxis):  # bins of width zero
+        columns = dict.fromkeys(("bin_lower", "bin_upper", "first_value", "last_value"), pa.array(axis.ends))
+        yield _rows(axis.size, {**fixed, **columns})
+        return
     if isinstance(axis, BinnedAxis):
         lower, upper = (pa.array(along, from_pandas=True) for along in axis.bounds)
         ends = list(zip(*(bound.tolist() for bound in axis.bounds), strict=True))

@@ -17,7 +17,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from dphist_pipeline.answering._catalogue_places import CELLS, Places
 from dphist_pipeline.answering._catalogue_schemas import BETTER, BOUNDED, TABLES, comments_of
@@ -194,9 +193,13 @@ def _insert_cells(
     text_columns = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
     file = pq.ParquetFile(path, read_dictionary=text_columns)
     numbers = file.read(["estimate", "unbiased_estimate"])
-    whole = whole_of(folder, audit, numbers)
-    _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
-    batches = _with_whole_counts(file, numbers, whole.counts.ravel())
+    if "amount" in audit:  # parts of rows have no whole counts
+        counts = pa.nulls(numbers.num_rows, pa.int64())
+    else:
+        whole = whole_of(folder, audit, numbers)
+        _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
+        counts = pa.array(whole.counts.ravel())
+    batches = _with_whole_counts(file, numbers, counts)
     insert = (
         f"INSERT INTO {places.cells(release)} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     )
@@ -204,7 +207,7 @@ def _insert_cells(
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
 
 
-def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: NDArray[np.int64]) -> pa.RecordBatchReader:
+def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: pa.Array) -> pa.RecordBatchReader:
     """The published cells, read a part at a time but for the `numbers` that were read, with two more columns."""
     axis_columns = [name for name in file.schema_arrow.names if name not in numbers.column_names]
     fields = [file.schema_arrow.field(name) for name in axis_columns] + list(numbers.schema)
@@ -215,7 +218,7 @@ def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: NDArray[
         for batch in file.iter_batches(GROUP_ROWS, columns=axis_columns):
             end = start + batch.num_rows
             read = numbers.slice(start, batch.num_rows).combine_chunks().to_batches()[0].columns
-            added = [pa.array(counts[start:end]), pa.array(np.arange(start, end))]
+            added = [counts[start:end], pa.array(np.arange(start, end))]
             yield pa.RecordBatch.from_arrays([*batch.columns, *read, *added], schema=schema)
             start = end
 

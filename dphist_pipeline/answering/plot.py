@@ -18,6 +18,7 @@ from dphist_pipeline.base.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
@@ -117,14 +118,11 @@ def _picture_of(
 ) -> tuple[Picture, str]:
     """The picture of the cells in a box, of all cells for an empty one, and its title."""
     domain = domain_of(audit["axes"])
-    rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
-    values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in rows.columns)
-    grid = Grid(
-        domain.called(audit.get("axis_labels")),
-        values,
-        published_unbiased(audit, noisy),
-        tuple(chosen_cells(domain, box)),
-    )
+    cells = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
+    values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in cells.columns)
+    rows = Estimate(domain, values, (), published_unbiased(audit, noisy)).of_rows
+    labelled = rows.domain.called(audit.get("axis_labels"))
+    grid = Grid(labelled, rows.values, rows.unbiased, tuple(chosen_cells(rows.domain, box)))
     period = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
     return Picture.of_grid(grid).told_as(audit), _title(audit, period, where)
 

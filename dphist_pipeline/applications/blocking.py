@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import WholeRelease, application_refused
-from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, day_of
+from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis, day_of
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.base.tidying import tidied_sql
 from dphist_pipeline.errors import did_you_mean
@@ -246,9 +246,9 @@ def shared_axes(one: WholeRelease, other: WholeRelease, by: Sequence[str]) -> tu
 
 def _grid(axis: Axis) -> Axis:
     """An axis without what does not change its cells."""
-    if isinstance(axis, BinnedAxis):
-        return replace(axis, column="")
-    return replace(axis, column="", levels={}, labels=())
+    if isinstance(axis, CategoricalAxis):
+        return replace(axis, column="", levels={}, labels=())
+    return replace(axis, column="")
 
 
 def _reading(axis: Axis) -> tuple[object, ...]:
@@ -328,8 +328,9 @@ def position_sql(axis: Axis) -> str:
     has the name of the axis.
     """
     column, last = identifier(axis.name), axis.size - 1
-    if not isinstance(axis, BinnedAxis):
+    if isinstance(axis, CategoricalAxis):
         return f"coalesce({_text_position(axis, column)}, {last})"
+    assert isinstance(axis, BinnedAxis), "an amount has no whole counts"
     days = isinstance(axis, CalendarAxis)
     value = f"TRY_CAST({column} AS {'DATE' if days else 'DOUBLE'})"
     ends = [float(end) for end in axis.bounds[1][: axis.size - axis.other]]

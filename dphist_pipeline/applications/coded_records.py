@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import application_refused
-from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis
 from dphist_pipeline.base.tidying import tidied
 from dphist_pipeline.errors import did_you_mean, first_of
 
@@ -66,8 +66,9 @@ def _column(table: Any, axis: Axis) -> Any:
 
 def _places(axis: Axis, values: Any) -> Places:
     nowhere = NOWHERE if axis.other_cell is None else axis.other_cell
-    if not isinstance(axis, BinnedAxis):
+    if isinstance(axis, CategoricalAxis):
         return _places_of_texts(axis, values, nowhere)
+    assert isinstance(axis, BinnedAxis), "an amount has no whole counts"
     if isinstance(axis, BandedAxis) and _holds_text(values):
         places = _places_of_texts(axis, values, NOWHERE)
         numbers = _numbers(_as_text(values), days=False)

@@ -60,6 +60,7 @@ def columns_of(axis: Axis, spread: Spread, counts: NDArray[np.int64]) -> NumberC
     """
     if isinstance(axis, CategoricalAxis):
         return CategoryColumns(axis)
+    assert isinstance(axis, BinnedAxis), "an amount has no whole counts"
     lower, upper = _closed_ends(axis, spread)
     tilt = _tilts(counts[: lower.size], upper - lower) if spread.interpolate else np.zeros(lower.size)
     if isinstance(axis, CalendarAxis) or axis.name in spread.whole_numbers:

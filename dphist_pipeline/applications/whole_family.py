@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.answering.published import audit_in_force
 from dphist_pipeline.applications.whole_release import application_refused
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, Domain, finest
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, finest
 from dphist_pipeline.estimates.noisy import Unbiased
 from dphist_pipeline.estimates.whole_tables import Distance
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -102,9 +102,10 @@ class WholeFamily:
 
 def _positions(axis: Axis, records: Any) -> Wholes:
     """Where records lie along an axis, from its published columns."""
-    if not isinstance(axis, BinnedAxis):
+    if isinstance(axis, CategoricalAxis):
         positions = pc.index_in(records[axis.name], pa.array(axis.values, pa.string()))
         return np.asarray(pc.fill_null(positions, axis.size - 1).to_numpy(), dtype=np.int64)
+    assert isinstance(axis, BinnedAxis), "families have no amounts"
     lower, upper = (_numbers(axis, records[f"{axis.name}_{end}"]) for end in ("lower", "upper"))
     place = np.searchsorted(np.array(axis.edges), lower, side="left") + axis.below
     return np.where(np.isfinite(lower), place, np.where(np.isfinite(upper), 0, axis.size - 1)).astype(np.int64)

@@ -48,6 +48,8 @@ class WholeRelease:
             Refused: the publication was withdrawn.
         """
         audit = audit_in_force(folder)
+        if "amount" in audit:
+            raise application_refused(f"'{audit['release']}' has an amount, and parts of rows have no whole counts")
         rows = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
         whole, domain = whole_of(folder, audit, rows), domain_of(audit["axes"])
         basis = rows["unbiased_estimate"] if rows["unbiased_estimate"].null_count == 0 else rows["estimate"]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.axes import (
+    AmountAxis,
     Axis,
     BandedAxis,
     BinnedAxis,
@@ -31,6 +32,7 @@ from dphist_pipeline.base.axes import (
 __all__ = [
     "OTHER",
     "SECONDS",
+    "AmountAxis",
     "Axis",
     "BandedAxis",
     "BinnedAxis",
@@ -100,6 +102,18 @@ class Domain:
         """
         others = tuple(number for number, known in enumerate(self.axes) if known.name != axis)
         return np.atleast_1d(counts.sum(axis=others))
+
+    @cached_property
+    def amount(self) -> int | None:
+        """The number of the axis of an amount; None without one. No grid has two."""
+        return next((number for number, axis in enumerate(self.axes) if isinstance(axis, AmountAxis)), None)
+
+    @cached_property
+    def of_rows(self) -> Domain:
+        """The grid without its axis of an amount: its cells hold rows; the same grid without such an axis."""
+        if self.amount is None:
+            return self
+        return Domain(tuple(axis for number, axis in enumerate(self.axes) if number != self.amount))
 
     @property
     def strides(self) -> tuple[int, ...]:

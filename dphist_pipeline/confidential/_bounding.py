@@ -66,6 +66,31 @@ def count_bounded(staged: Path, cells: int, max_rows: int, key: bytes, distinct:
     return counts
 
 
+def count_amounts(staged: Path, cells: int, max_rows: int, key: bytes) -> tuple[Numbers, Numbers]:
+    """Counts the kept rows of every cell, and the parts of these that the upper end of the amount has.
+
+    The parts are a word of a row: which rows are kept of a unit depends on its rows and the key alone. They are added
+    up before anything leaves the engine, since nearly as many (code, parts) may differ as there are rows.
+
+    Args:
+        staged: as for `count_bounded`, with `amount`, the parts of each row.
+
+    Returns:
+        Kept rows and their parts, shape (cells,) each; exact, since 2^63 holds the parts of 2^47 rows.
+    """
+    counts, parts, words = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64), ["code", "amount"]
+    for rows in slices(staged, words, key):
+        sums = pl.len().cast(pl.Int64).alias("rows"), pl.col("amount").cast(pl.Int64).sum().alias("parts")
+        counted = rows.group_by("code").agg(*sums).collect(engine="streaming")
+        counts[counted["code"].to_numpy()] += counted["rows"].to_numpy()
+        parts[counted["code"].to_numpy()] += counted["parts"].to_numpy()
+        hashes = _rows_by_hash(rows)
+        for (codes, of_row), more in _corrections(rows, hashes, words, max_rows, key):
+            np.add.at(counts, codes, more)
+            np.add.at(parts, codes, more * of_row)
+    return counts, parts
+
+
 def kept_words(
     staged: Path, words: Sequence[str], max_rows: int, key: bytes, distinct: bool = False
 ) -> Iterator[tuple[Numbers, Numbers]]:
@@ -91,12 +116,9 @@ def kept_words(
             counted = (hashed.lazy() if fits else rows).group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
             yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
             del counted
-        if fits:
-            hashes = hashed["hash"].sort().rle().struct.unnest()
-        else:
-            hashes = rows.group_by(value="hash").agg(len=pl.len()).collect(engine="streaming")
+        hashes = hashed["hash"].sort().rle().struct.unnest() if fits else _rows_by_hash(rows)
         del hashed  # it is as large as memory allows
-        yield from _corrections(rows, hashes.filter(pl.col("len") > max_rows), words, max_rows, key)
+        yield from _corrections(rows, hashes, words, max_rows, key)
 
 
 def slices(staged: Path, words: Sequence[str], key: bytes, distinct: bool = False) -> Iterator[pl.LazyFrame]:
@@ -117,15 +139,16 @@ def scan(staged: Path, words: Sequence[str]) -> pl.LazyFrame:
     return pl.scan_parquet(staged, glob=False).drop_nulls(words)
 
 
-def count_rows(staged: Path, cells: int) -> Numbers:
+def count_rows(staged: Path, cells: int, column: str = "rows") -> Numbers:
     """The rows of every cell, where each row is its own unit, which reading has counted; shape (cells,).
 
     Args:
         staged: Parquet with `code` and `rows`, how many rows have it; rows without a code are in no cell.
+        column: what is added up; `amount` has the parts of these rows that the upper end of an amount has.
     """
     counts = np.zeros(cells, dtype=np.int64)
-    (codes,), rows = counted_rows(staged, ["code"])
-    np.add.at(counts, codes, rows)
+    counted = scan(staged, ["code"]).collect(engine="streaming")
+    np.add.at(counts, counted["code"].to_numpy(), counted[column].to_numpy())
     return counts
 
 
@@ -192,16 +215,21 @@ def _most_rows(bytes_each: int) -> int:
     return max(1, min(memory_limit() // bytes_each, 1 << 30))
 
 
+def _rows_by_hash(rows: pl.LazyFrame) -> pl.DataFrame:
+    """How many rows each hash of a unit has, as `value` and `len`, added up as they are read."""
+    return rows.group_by(value="hash").agg(len=pl.len()).collect(engine="streaming")
+
+
 def _corrections(
-    rows: pl.LazyFrame, crowded: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
+    rows: pl.LazyFrame, hashes: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """What bounding changes of the counts of all rows: codes, and what to add to the rows of each.
 
     Args:
         rows: with `unit`, its `hash`, and `words`.
-        crowded: hashes of these rows, and how many rows each has.
+        hashes: of these rows, and how many rows each has; those of more than `max_rows` are crowded.
     """
-    most = _most_rows(PASS_BYTES)
+    most, crowded = _most_rows(PASS_BYTES), hashes.filter(pl.col("len") > max_rows)
     # A pass has hashes of at most `most` rows, and all rows of one more: it may be that of a unit with very many.
     passes = crowded.with_columns(turn=(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most)
     for hashes in passes.partition_by("turn", maintain_order=True):

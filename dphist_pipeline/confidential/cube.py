@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.base.guarded_polars import guarded_polars
 from dphist_pipeline.confidential import _table_counts as table_counts
 from dphist_pipeline.confidential import row_tables
-from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded, count_rows
+from dphist_pipeline.confidential._bounding import KEY_BYTES, count_amounts, count_bounded, count_rows
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import withheld
@@ -47,14 +47,35 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
 
 def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:
     if plan.marginals:
-        counts = table_counts.count_marginals(plan, staged, key)
+        rows = counts = table_counts.count_marginals(plan, staged, key)
+    elif plan.domain.amount is not None:
+        rows, counts = _split(plan, plan.domain.amount, staged, key)
     elif plan.privacy_unit == "row":
-        counts = count_rows(staged, plan.domain.cells)
+        rows = counts = count_rows(staged, plan.domain.cells)
     else:
-        counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key, plan.distinct)
+        rows = counts = count_bounded(staged, plan.domain.cells, plan.max_rows_per_unit, key, plan.distinct)
     if plan.rows_seen is None:
         return counts, None
-    return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, counts, key)
+    return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, rows, key)
+
+
+def _split(plan: CountingPlan, axis: int, staged: Path, key: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Kept rows of the cells of the grid without its amount, and the parts of rows in all cells.
+
+    Privacy. A kept row of k parts adds k to its cell at the upper end and M - k to the one at the lower, both from 0
+    to M: in L1 that is M, whatever its amount. What is kept of a unit is at most R rows, a function of its own rows and
+    the key. So one unit moves the parts by at most R·M, and where another one takes its place by at most 2·R·M: Δ·M.
+
+    Args:
+        axis: the number of the amount.
+    """
+    grid = plan.domain.of_rows
+    if plan.privacy_unit == "row":
+        rows, upper = count_rows(staged, grid.cells), count_rows(staged, grid.cells, "amount")
+    else:
+        rows, upper = count_amounts(staged, grid.cells, plan.max_rows_per_unit, key)
+    ends = [part.reshape(grid.shape) for part in (rows * plan.parts - upper, upper)]
+    return rows, np.stack(ends, axis=axis).ravel()
 
 
 def _count_misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:

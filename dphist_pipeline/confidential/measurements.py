@@ -38,6 +38,7 @@ from dphist_pipeline.estimates.lines import NoisyWeightedSums, weighted_line
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisyContrasts, NoisySums
 
 LARGEST_SCORE = 1 << 61
+PARTS = (1, *(1 << power for power in range(8, 17)))  # of a row that may be
 
 
 class PrivateCounts:
@@ -48,9 +49,12 @@ class PrivateCounts:
         sensitivity: L1 sensitivity of the counts, Δ.
         load: gives the exact counts, int64, shape (domain.cells,); called only when a measurement must draw.
         answers: the journal of the release; without one, draws are recorded nowhere.
+        parts: of a row, a power of two, where an amount splits rows: then exact counts are of parts, which one unit
+            moves by `sensitivity` times as many (the proof is in `cube`), noise is drawn in parts, and answers are in
+            rows, which a double holds exactly.
     """
 
-    __slots__ = ("__answers", "__domain", "__load", "__scales", "__sensitivity")
+    __slots__ = ("__answers", "__domain", "__load", "__parts", "__scales", "__sensitivity")
 
     def __init__(
         self,
@@ -58,11 +62,14 @@ class PrivateCounts:
         sensitivity: int,
         load: Callable[[], NDArray[np.int64]],
         answers: AnswerStore | None = None,
+        parts: int = 1,
     ) -> None:
+        if index(parts) not in PARTS or (index(parts) > 1) != (domain.amount is not None):
+            raise MeasurementMisuse("a row has parts where an amount splits it: a power of two from 2^8 to 2^16")
         if index(sensitivity) < 1:
             raise MeasurementMisuse("sensitivity must be at least 1: the most that one privacy unit moves the counts")
         self.__domain, self.__sensitivity = domain, index(sensitivity)
-        self.__load, self.__answers = load, answers
+        self.__load, self.__answers, self.__parts = load, answers, index(parts)
         self.__scales: dict[str, Fraction] = {}
 
     @property
@@ -72,18 +79,18 @@ class PrivateCounts:
 
     @property
     def sensitivity(self) -> int:
-        """L1 sensitivity of the counts."""
+        """L1 sensitivity of the counts, in rows."""
         return self.__sensitivity
 
     @property
     def scales(self) -> dict[str, Fraction]:
-        """The scale of the noise that each step so far has bought."""
+        """The scale of the noise that each step so far has bought, in rows."""
         return dict(self.__scales)
 
     def noisy_cells(self, budget: Budget) -> NoisyCells:
         """Every cell plus its own discrete Laplace noise of scale sensitivity/epsilon; spends the budget."""
         values, scale = self.__measure(Cells(), budget)
-        return NoisyCells(values.reshape(self.domain.shape), scale)
+        return NoisyCells(values.reshape(self.domain.shape), scale, self.__parts)
 
     def noisy_sums(self, groups: NDArray[np.int64], budget: Budget) -> NoisySums:
         """One noisy sum per group, one draw each; spends the budget.
@@ -165,19 +172,21 @@ class PrivateCounts:
         return self.__ask(Buckets(line, savings, self.domain.cells), budget)[0]
 
     def _scale(self, query: Query, budget: Budget) -> Fraction:
-        """The scale of the noise that covers a query; refused above 10^7."""
-        return _scale_of(query.sensitivity(self.sensitivity), budget)
+        """The scale of the noise that covers a query, in parts of a row; refused above 10^7."""
+        return _scale_of(query.sensitivity(self.sensitivity * self.__parts), budget)
 
     def __measure(self, query: Linear, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
         drawn, scale = self.__ask(query, budget)
-        return _read_only(drawn), scale
+        return _read_only(drawn, self.__parts), scale / self.__parts
 
     def __ask(self, query: Query, budget: Budget) -> tuple[NDArray[np.int64], Fraction]:
         """The answer to a query, and the scale of its noise."""
         _refuse_all_but_budgets(budget)
+        if self.__parts > 1 and type(query) is not Cells:
+            raise MeasurementMisuse("parts of rows are measured cell by cell: `noisy_cells`")
         scale = self._scale(query, budget)
         facts = _spend(query, budget, scale)
-        self.__scales[budget.step] = scale
+        self.__scales[budget.step] = scale / self.__parts
 
         def draw() -> NDArray[np.int64]:
             return _noisy_answer(query, self.__exact(), scale)
@@ -264,8 +273,8 @@ def _unpack_lines(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArra
     return tuple(lines)
 
 
-def _read_only(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
-    values = drawn.astype(np.float64)
+def _read_only(drawn: NDArray[np.int64], parts: int = 1) -> NDArray[np.float64]:
+    values = drawn.astype(np.float64) / parts
     values.flags.writeable = False
     return values
 

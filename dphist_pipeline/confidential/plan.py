@@ -66,6 +66,7 @@ class CountingPlan:
     derive: tuple[DerivedColumn, ...] = ()  # columns that are made of those of the source, row by row
     keep: tuple[Condition, ...] = ()  # what must be true of a row that is read at all
     marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other
+    parts: int = 1  # of which a row is split between the ends of an amount; 1 without one
     distinct: bool = False  # whether a unit counts once in a cell: its equal rows are one row before they are bounded
     outside: bool = False  # whether rows outside the period are taken, instead of those in it
     misfiled: CountingPlan | None = None  # takes the rows that no period looks for in this period's own files

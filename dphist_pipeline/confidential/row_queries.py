@@ -56,7 +56,8 @@ class ObservedRows:
     Attributes:
         units: units that hold 1, 2, …, T or more rows in declared cells, shape (T,).
         cut: rows R+1 … T of each unit in declared cells, shape (1,).
-        cut_by: the same by position along each axis, one axis after the other, shape (positions of all axes,).
+        cut_by: the same by position along each axis but an amount, one axis after the other, shape (positions of all
+            these axes,).
         places: rows in cells of declared values alone, rows in `other` of some axis, and rows that lie in no cell.
         failures: for each axis the rows that hold nothing that parses, and undeclared values; shape (axes, 2).
         misfiled: rows in the period's own files that no period looks for there, at most T of each unit; shape (1,).
@@ -130,7 +131,7 @@ class RowsCutBy(RowQuery):
 
     Attributes:
         axis: its number.
-        shape: of the domain.
+        shape: of the domain, without an amount, along which rows have no position.
     """
 
     axis: int

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dphist_pipeline.confidential._bounding import count_bounded, counted_rows, kept_words, slices
+from dphist_pipeline.confidential._bounding import count_amounts, count_bounded, counted_rows, kept_words, slices
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential._table_counts import count_marginals
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal
@@ -30,20 +30,22 @@ def observe_rows(plan: CountingPlan, seen: int, staged: Path, counts: Numbers, k
         seen: T, at least the bound.
         staged: Parquet with `code`, or the words of each row, null for rows in no cell; the columns of
             `positions.mark_words`; and `unit` unless each row is its own.
-        counts: what the bound leaves of the grid, by the same key; of tables nothing is read here.
+        counts: rows that the bound leaves of the grid, without an amount, by the same key; of tables nothing is read
+            here.
 
     Of a plan that counts a unit once in a cell, what units hold and what is cut are cells; marks stay those of rows.
     """
     marks = list(mark_words(len(plan.domain.axes)))
     if plan.privacy_unit == "row":
-        units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.shape), dtype=np.int64)
+        units, cut = np.zeros(seen, dtype=np.int64), np.zeros(sum(plan.domain.of_rows.shape), dtype=np.int64)
         batches = iter([counted_rows(staged, marks)])
     else:
         units = _units_by_rows(plan, staged, seen, key)
         cut = _cut_by_position(plan, staged, seen, counts, key)
         batches = kept_words(staged, marks, seen, key)
-    # A row in a cell has one position along every axis, so the positions of any axis hold all rows that are cut.
-    whole = cut[: plan.domain.shape[0]].sum(keepdims=True)
+    # A row in a cell has one position along every axis, so the positions of any axis hold all rows that are cut; of an
+    # amount it has none.
+    whole = cut[: plan.domain.of_rows.shape[0]].sum(keepdims=True)
     return ObservedRows(units, whole, cut, *_failures(plan, batches))
 
 
@@ -76,7 +78,7 @@ def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Number
 
     The first R rows of a unit are among its first T, so these are how many of the latter the bound cuts.
     """
-    shape = plan.domain.shape
+    shape = plan.domain.of_rows.shape
     if plan.marginals:
         axes = tuple(Marginal((axis,), (None,), (size,)) for axis, size in enumerate(shape))
         first, bounded = (
@@ -84,7 +86,11 @@ def _cut_by_position(plan: CountingPlan, staged: Path, seen: int, counts: Number
             for most in (seen, plan.max_rows_per_unit)
         )
         return first - bounded
-    cells = (count_bounded(staged, plan.domain.cells, seen, key, plan.distinct) - counts).reshape(shape)
+    if plan.domain.amount is None:
+        first = count_bounded(staged, plan.domain.cells, seen, key, plan.distinct)
+    else:  # rows, not parts; the parts are a word of the order by which rows are kept
+        first, _ = count_amounts(staged, plan.domain.of_rows.cells, seen, key)
+    cells = (first - counts).reshape(shape)
     every = range(len(shape))
     return np.concatenate([cells.sum(axis=tuple(one for one in every if one != axis)) for axis in every])
 
@@ -100,7 +106,9 @@ def _failures(plan: CountingPlan, kept: Iterator[tuple[Numbers, Numbers]]) -> tu
                 digit = word // MARKS ** (number - within[0]) % MARKS
                 for failure in (UNPARSED, UNDECLARED):
                     failures[number, failure - 1] += rows[digit == failure].sum()
-                place = np.maximum(place, np.where(digit == 0, 0, 2 if axes[number].other_cell is None else 1))
+                # An amount beyond the ends is cut to the nearer one, and its row stays in its cells.
+                counts_anyway = (digit == 0) | ((digit == UNDECLARED) & (number == plan.domain.amount))
+                place = np.maximum(place, np.where(counts_anyway, 0, 2 if axes[number].other_cell is None else 1))
         np.add.at(places, place, rows)
     return places, failures
 

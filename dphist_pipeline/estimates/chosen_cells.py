@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import (
     OTHER,
+    AmountAxis,
     Axis,
     BinnedAxis,
     CategoricalAxis,
@@ -29,6 +30,7 @@ Condition = tuple[End, End] | Categories | Mapping[str, Categories]
 
 MOST_LISTED = 20
 ANY_END = ", or ask `Release.answer` or `dphist answer --where` for the count of one box, which takes any end"
+NO_CONDITION = "is an amount: its rows are not counted by size; ask for its sum or mean, by `dph_sum` or `dph_mean`"
 Positions = list[NDArray[np.int64]]
 
 
@@ -97,6 +99,8 @@ def box_as_json(domain: Domain, box: Mapping[str, Condition]) -> str:
 
 def _as_json(domain: Domain, name: str, wanted: Condition) -> object:
     axis = next(axis for axis in domain.axes if name == axis.name or name in axis.levels)
+    if isinstance(axis, AmountAxis):
+        raise _no_condition(axis)
     if not isinstance(axis, CategoricalAxis):
         return [end_as_json(axis, end) for end in cast("tuple[End, End]", wanted)]
     categories, negated = listed_categories(name, wanted)
@@ -118,6 +122,10 @@ def check_axes(domain: Domain, names: Iterable[str]) -> None:
 
 
 def _positions(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.int64]:
+    if isinstance(axis, AmountAxis):
+        if axis.name in box:
+            raise _no_condition(axis)
+        return np.arange(axis.size)
     if not isinstance(axis, CategoricalAxis):
         return _positions_of_condition(axis, box[axis.name]) if axis.name in box else np.arange(axis.size)
     inside = np.arange(axis.size)
@@ -127,6 +135,10 @@ def _positions(axis: Axis, box: Mapping[str, Condition]) -> NDArray[np.int64]:
     if inside.size == 0:
         raise QuestionRefused(axis.name, "has no cells that meet all conditions on it and its levels")
     return inside
+
+
+def _no_condition(axis: AmountAxis) -> QuestionRefused:
+    return QuestionRefused(axis.name, NO_CONDITION)
 
 
 def _positions_of_condition(axis: BinnedAxis, wanted: Condition) -> NDArray[np.int64]:

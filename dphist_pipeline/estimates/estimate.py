@@ -102,6 +102,17 @@ class Estimate:
         """Whether the values are the unbiased cells themselves, so that the noise law alone gives their errors."""
         return self.unbiased is not None and self.groups is None and np.array_equal(self.values, self.unbiased.values)
 
+    @property
+    def of_rows(self) -> Estimate:
+        """The estimate of rows where an amount splits them, both ends added up; the same one without an amount."""
+        if (axis := self.domain.amount) is None:
+            return self
+        noisy = self.unbiased
+        if noisy is not None:
+            assert isinstance(noisy, NoisyCells), "parts of rows are measured cell by cell"
+            noisy = replace(noisy, values=noisy.values.sum(axis=axis), draws=2 * noisy.draws)
+        return replace(self, domain=self.domain.of_rows, values=self.values.sum(axis=axis), unbiased=noisy)
+
     def box(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box, with its 95 % interval; see `answer_box`.
 

@@ -35,22 +35,26 @@ class NoisyCells:
     """Every cell with independent noise. The values are unbiased and public.
 
     Attributes:
-        values: noisy counts, whole numbers as float64, shape of the domain.
-        scale: of the discrete Laplace noise in each cell.
+        values: noisy counts, whole numbers of parts as float64, shape of the domain.
+        scale: of the discrete Laplace noise in each draw, in rows.
+        parts: of a row, in which noise was drawn; more than 1 where an amount splits rows.
+        draws: how many draws each cell sums: 2 where both ends of an amount were added up.
     """
 
     values: NDArray[np.float64]
     scale: Fraction
+    parts: int = 1
+    draws: int = 1
 
     @property
     def law(self) -> NoiseLaw:
-        """The law of the noise in each cell."""
-        return noise_law(self.scale)
+        """The law of a draw of noise."""
+        return noise_law(self.scale, self.parts)
 
     @property
     def variance(self) -> float:
         """Variance of the noise in a cell, in records squared."""
-        return self.law.variance
+        return self.draws * self.law.variance
 
     @property
     def variances(self) -> NDArray[np.float64]:
@@ -64,11 +68,11 @@ class NoisyCells:
     def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
         """Half the width of the interval for a box of cells, which may be empty, in records."""
         cells = math.prod(len(positions) for positions in chosen)
-        return self.law.half_width_of_sum(cells, level) if cells else 0
+        return self.law.half_width_of_sum(self.draws * cells, level) if cells else 0
 
     def half_width_of_cell(self) -> float:
         """Half the width of the 95 % interval of a cell, in records."""
-        return self.law.half_width_of_sum(1)
+        return self.law.half_width_of_sum(self.draws)
 
     def half_widths(self) -> NDArray[np.float64]:
         """Half the width of the 95 % interval of a cell, as an array of shape ()."""

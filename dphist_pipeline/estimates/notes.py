@@ -17,6 +17,7 @@ BELOW = marked("the estimate is below 0 by its noise; no true count is")
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
+NO_ROWS = marked("the rows are not above their noise, so the mean may be anything between the declared ends")
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
 MIDDLES_OF_ESTIMATE = (

@@ -140,7 +140,7 @@ def highest(upper: float, reach: float) -> float:
 
 def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
     """Half the width of the interval of a number that misses with `missed` for so many numbers together."""
-    return noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines))
+    return int(noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines)))
 
 
 CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (

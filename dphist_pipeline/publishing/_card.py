@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CategoricalAxis, Domain, with_words
+from dphist_pipeline.base.domain import OTHER, AmountAxis, Axis, BinnedAxis, CategoricalAxis, Domain, with_words
 from dphist_pipeline.base.languages.texts import (
     ENGLISH,
     gettext,
@@ -32,6 +32,7 @@ from dphist_pipeline.base.languages.texts import (
 )
 from dphist_pipeline.base.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
 from dphist_pipeline.base.sql_files import literal
+from dphist_pipeline.estimates.amounts import figures_by
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
@@ -85,6 +86,8 @@ def release_card(
 
 
 def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: PublicationNeighbours) -> str:
+    axes, amount = estimate.domain.axes, amount_facts(estimate, audit, rows)
+    estimate = estimate.of_rows
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
     labelled = domain.called(audit.get("axis_labels"))
     pictures = [
@@ -95,7 +98,8 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
         "card_local.html.j2" if local else "card_central.html.j2",
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
-        axes=[axis_facts(axis, audit) for axis in domain.axes],
+        axes=[axis_facts(axis, audit) for axis in axes],
+        amount=amount,
         cells=domain.cells,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
         pictures=[picture_facts(picture) for picture in pictures],
@@ -117,6 +121,34 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
         cover=cover_of(audit, around, None if local else answer_box(estimate, {})),
         **(_local_facts(estimate, audit) if local else _central_facts(estimate, audit, rows)),
     )
+
+
+def amount_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> dict[str, Any] | None:
+    """Sum and mean of an amount over all rows, and what is known of amounts beyond its ends; None without an amount.
+
+    There is no interval at an end: what lies there are parts of rows.
+    """
+    if estimate.domain.amount is None:
+        return None
+    ((_, figures),) = figures_by(estimate)
+    limit = limit_of(audit)
+    hidden = limit is not None and figures.rows.value < limit
+    table = [
+        (name, *(shown_number(number, *places) for number in (one.value, one.lower, one.upper)))
+        for name, one in ((gettext("sum"), figures.sum), (gettext("mean"), figures.mean))
+        if not math.isnan(one.value) and not hidden
+        for places in [(0,)]
+    ]
+    cut = next((row for row in rows if row["statistic"] == "undeclared" and row["axis"] == figures.axis.name), None)
+    seen = QualityTable(rows).seen if cut is not None else 0
+    return {
+        "name": _position_name(figures.axis.name, audit),
+        "unit": audit["amount"].get("measured_in", ""),
+        "figures": table,
+        "note": translated(figures.mean.note) if figures.mean.note and not hidden else "",
+        "cut": None if cut is None else shown_number(max(0.0, float(cut["estimate"]))),
+        "seen": seen,
+    }
 
 
 def rendered_by(audit: Mapping[str, Any]) -> str:
@@ -182,6 +214,11 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
             "levels": [(level, len(set(parents))) for level, parents in axis.levels.items()],
             **{"tidy": list(axis.tidy), "spellings": len(axis.spellings)},
         }
+    if isinstance(axis, AmountAxis):
+        amount = audit["amount"]
+        ends = [f"{number_text(f'{end:,.15g}')} {amount.get('measured_in', '')}".rstrip() for end in axis.ends]
+        worth = f"{amount['worth_of_part']:.2g} {amount.get('measured_in', '')}".rstrip()
+        return facts | {"kind": axis.kind, "low": ends[0], "high": ends[1], "parts": amount["parts"], "worth": worth}
     few = axis.bins <= MOST_NAMED
     ends = [end_in_words(axis, edge) for edge in (axis.edges if few else (*axis.edges[:4], axis.edges[-1]))]
     widths = np.diff(axis.edges)
@@ -206,7 +243,7 @@ def example_box(domain: Domain) -> str:
         if isinstance(axis, BinnedAxis):
             middle = axis.written(axis.edges[axis.bins // 2])
             boxes.append(f"[{literal(middle) if axis.reads == 'days' else middle}, NULL]")
-        else:
+        elif isinstance(axis, CategoricalAxis):
             boxes.append(literal(axis.values[0]))
     return "{" + ", ".join(f"{literal(axis.name)}: {box}" for axis, box in zip(domain.axes, boxes, strict=False)) + "}"
 

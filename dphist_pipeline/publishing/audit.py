@@ -131,6 +131,7 @@ class Audit(BaseModel):
     unit_label: _Text = _fact("what the protected unit is called")
     language: _Text = _fact("of the pages")
     axis_labels: dict[str, _Text] = _fact("axes in words, by their names")
+    amount: _Facts = _fact("axis of an amount, parts of a row, worth of a part, and what it is measured in")
     show_below: _Count = _fact("figures below it are told as words on pages")
     period: _Period = _always("key of the period: its first day, or `all`")
     period_start: _Moment | None = _fact("when the period begins")

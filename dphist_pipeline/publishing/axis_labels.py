@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
+from dphist_pipeline.base.domain import OTHER, AmountAxis, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.publishing.parquet_tables import axis_columns
 from dphist_pipeline.publishing.picture_sums import range_in_words, words_of_ends
@@ -49,6 +49,8 @@ class ReaderAxis:
         Numeric axes alone have ends of numbers.
         """
         axis = self.axis
+        if isinstance(axis, AmountAxis):
+            return {}
         note = f"`{self.other}` for other"
         columns = {f"{axis.name}_label": ("label", f"{axis.name}: in words, never null; {note}")}
         if isinstance(axis, BinnedAxis) and not isinstance(axis, CalendarAxis):
@@ -71,7 +73,7 @@ class ReaderAxis:
     @property
     def other(self) -> str:
         """What the cell for everything else is called: `other`, unless a declared category has that name."""
-        texts = () if isinstance(self.axis, BinnedAxis) else (*self.axis.values, *self.axis.labels)
+        texts = (*self.axis.values, *self.axis.labels) if isinstance(self.axis, CategoricalAxis) else ()
         return OTHER_BESIDE_ONE if OTHER in texts else OTHER
 
     @property
@@ -81,6 +83,8 @@ class ReaderAxis:
         if isinstance(axis, BinnedAxis):
             ends = zip(*(bound.tolist() for bound in axis.bounds), strict=True)
             return [range_in_words(axis, lower, upper, self.closed)[0] for lower, upper in ends]
+        if isinstance(axis, AmountAxis):
+            return [axis.written(end) for end in axis.ends]
         labels = axis.labels or axis.values
         texts = [label or value for label, value in zip(labels, axis.values, strict=True)]
         if not _tells_apart(axis):
@@ -116,12 +120,14 @@ class ReaderAxis:
         """SQL for the label of a cell from the published columns of a table, by its alias."""
         axis = self.axis
         other, name = literal(self.other), axis.name
-        if not isinstance(axis, BinnedAxis):
+        if isinstance(axis, CategoricalAxis):
             value, label = f"{table}.{identifier(name)}", f"{table}.{identifier(f'{name}_label')}"
             if not axis.labels:
                 return f"coalesce({value}, {other})"
             label = label if _tells_apart(axis) else f"{value} || ' ' || {label}"
             return f"coalesce({label}, {value}, {other})"
+        if isinstance(axis, AmountAxis):
+            return f"regexp_replace(CAST({table}.{identifier(name)} AS VARCHAR), '\\.0$', '')"
         lower, upper = (f"{table}.{identifier(f'{name}_{end}')}" for end in ("lower", "upper"))
         if isinstance(axis, CalendarAxis):
             return f"CASE WHEN {lower} IS NULL THEN {other} ELSE {_days_sql(lower, upper)} END"

@@ -222,6 +222,7 @@ def group_axis(axis: Axis, chosen: Positions, most: int, closed: bool = False) -
         return AxisGroups(
             axis.name, (*groups, *([chosen[-1:]] if other else [])), tuple(names), tuple(names), False, other, note
         )
+    assert isinstance(axis, BinnedAxis), "pictures show rows, both ends of an amount added up"
     lower, upper = axis.bounds
     is_bin = np.isfinite(lower[chosen]) & np.isfinite(upper[chosen])
     special = np.flatnonzero(~is_bin)

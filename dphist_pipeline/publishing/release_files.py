@@ -22,7 +22,7 @@ from dphist_pipeline.base.domain import Figures
 from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.base.languages.texts import marked
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
-from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail
+from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail, parts_named
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
 from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours
@@ -226,7 +226,7 @@ def published_unbiased(audit: Mapping[str, Any], values: NDArray[np.float64]) ->
     if scale is None:
         return None
     if shared is None:
-        return NoisyCells(values, Fraction(scale))
+        return NoisyCells(values, Fraction(scale), parts_named(scale))
     parts = (SharedNoise(float(part["coefficient"]), tuple(part["widths"])) for part in shared)
     tail = audit.get("unbiased_tail")  # older versions wrote none
     lines = lines_from_facts(audit.get("unbiased_lines") or [])

@@ -15,7 +15,7 @@ from typing import Any
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import PeriodComparison
-from dphist_pipeline.base.domain import Axis, CategoricalAxis, Family, finest
+from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Family, finest
 from dphist_pipeline.base.reading import quote_in_words
 from dphist_pipeline.base.zone_data import zone_data_facts
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
@@ -24,6 +24,7 @@ from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
+from dphist_pipeline.spec._amount_axes import AmountAxisSpec
 from dphist_pipeline.spec.periods import Period
 
 HOLDS_ZERO = "total_holds_zero"
@@ -81,6 +82,7 @@ def audit_facts(
         "release": spec.release,
         **{name: str(text) for name in WORDS if (text := getattr(spec, name))},
         **({"axis_labels": labels} if (labels := {axis.name: axis.label for axis in spec.axes if axis.label}) else {}),
+        **_amount(spec),
         **({"show_below": spec.show_below} if spec.show_below is not None else {}),
         "period": charge.period,
         "period_start": period.start.isoformat() if period.start else None,
@@ -111,6 +113,17 @@ def audit_facts(
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
+
+
+def _amount(spec: ReleaseSpec) -> dict[str, Any]:
+    """The amount of a release: its axis, the parts of a row, and what moving one part is worth; nothing without one."""
+    number = spec.domain.amount
+    if number is None:
+        return {}
+    axis, written = spec.domain.axes[number], spec.axes[number]
+    assert isinstance(axis, AmountAxis) and isinstance(written, AmountAxisSpec)
+    facts = {"axis": axis.name, "parts": spec.parts, "worth_of_part": axis.worth_of_part(spec.parts)}
+    return {"amount": facts | ({"measured_in": written.measured_in} if written.measured_in else {})}
 
 
 def _tables(family: Family, spec: ReleaseSpec) -> dict[str, Any]:

@@ -72,6 +72,7 @@ def plan_of(
         keep=spec.keep,
         distinct=spec.take == "one_per_cell",
         rows_seen=rows_seen(spec),
+        parts=spec.parts,
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
     )
     own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
@@ -113,7 +114,8 @@ def run_of(spec: ReleaseSpec) -> MechanismRun:
     family = spec.family
     measured = () if family is None else tuple(shares_for(family).marginals)
     grids = (spec.domain,) if family is None else tuple(family.grid(axes) for axes in measured)
-    return MechanismRun(spec.built_mechanism, spec.mechanism_epsilon, spec.sensitivity, grids, family, measured)
+    budget = spec.mechanism_epsilon
+    return MechanismRun(spec.built_mechanism, budget, spec.sensitivity, grids, family, measured, spec.parts)
 
 
 def request_of(

@@ -161,6 +161,18 @@ class Release:
         """The sum of a binned axis over the rows of a box, in axis units; `low` and `high` as for `mean`."""
         return self._best_publication((), box, {axis: None}, with_chance=with_chance).sum(axis, low, high, box)
 
+    def mean_by(self, axis: str, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
+        """The mean of an amount for each combination of values of some axes or levels: `mean_by("cost", ["ward"])`."""
+        from dphist_pipeline.answering.amount_tables import amount_table
+
+        return _frame(amount_table(self._best_publication(), "mean", axis, by, box))
+
+    def sum_by(self, axis: str, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
+        """The sum of an amount; otherwise as `mean_by`."""
+        from dphist_pipeline.answering.amount_tables import amount_table
+
+        return _frame(amount_table(self._best_publication(), "sum", axis, by, box))
+
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False
     ) -> pl.DataFrame:

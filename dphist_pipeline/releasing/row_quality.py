@@ -66,7 +66,7 @@ def half_widths(spec: ReleaseSpec) -> dict[str, int]:
     queries, widths = list(_queries(spec, seen)), dict[str, int]()
     each = spec.epsilon * spec.quality.share / len(queries)
     for query in queries:
-        half = noise_law(query.query.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1)
+        half = int(noise_law(query.query.sensitivity(_limits(spec, seen)) / each).half_width_of_sum(1))
         for statistic in dict.fromkeys(names[0] for names in query.names):
             widths[statistic] = max(half, widths.get(statistic, 0))
     return widths
@@ -77,7 +77,7 @@ def _limits(spec: ReleaseSpec, seen: int) -> Limits:
 
 
 def _queries(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
-    axes, shape = spec.domain.axes, spec.domain.shape
+    axes, positioned = spec.domain.axes, spec.domain.of_rows
     yield _Asked("quality_rows", RowsByPlace(), [("rows", None, None, place) for place in PLACES])
     failures = [(failure, axis.name, None, None) for axis in axes for failure in FAILURES]
     yield _Asked("quality_failures", FailuresByAxis(len(axes)), [*failures])
@@ -90,10 +90,10 @@ def _queries(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
         "quality_units", UnitsByRows(), [("units", None, rows, name) for rows, name in enumerate(row_counts, 1)]
     )
     yield _Asked("quality_cut", RowsCut(), [("cut", None, None, None)])
-    for number, axis in enumerate(axes):
+    for number, axis in enumerate(positioned.axes):
         if axis.name in spec.quality.by:
             names = [("cut", axis.name, position, _position_name(axis, position)) for position in range(axis.size)]
-            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, shape), [*names])
+            yield _Asked(f"quality_cut_{axis.name}", RowsCutBy(number, positioned.shape), [*names])
 
 
 def _position_name(axis: Axis, position: int) -> str | None:

@@ -36,7 +36,8 @@ class MechanismRun:
 
     It must spend all of `epsilon`. `sensitivity`: the most that one privacy unit moves the sum of the counts. `grids`:
     of the counts: one, or one for each marginal that the mechanism measures for a family, in its order; `measured`: the
-    axes of each marginal in that order, empty without a family.
+    axes of each marginal in that order, empty without a family. `parts`: of a row, more than 1 where an amount splits
+    it.
     """
 
     mechanism: Mechanism
@@ -45,6 +46,7 @@ class MechanismRun:
     grids: tuple[Domain, ...]
     family: Family | None = None
     measured: tuple[frozenset[int], ...] = ()
+    parts: int = 1
 
     def private_counts(self, load: Callable[[], NDArray[np.int64]], journal: Journal) -> list[PrivateCounts]:
         """The counts behind measurements, for each grid.
@@ -58,7 +60,7 @@ class MechanismRun:
             return lambda: load()[end - grid.cells : end]
 
         return [
-            PrivateCounts(grid, self.sensitivity, part(grid, end), journal)
+            PrivateCounts(grid, self.sensitivity, part(grid, end), journal, self.parts)
             for grid, end in zip(self.grids, ends, strict=True)
         ]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationInfo
 
-from dphist_pipeline.base.domain import Axis, CalendarAxis, CategoricalAxis, Domain, number_of_day
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, number_of_day
 from dphist_pipeline.spec._code_lists import Mistake, Row, read_rows, refuse_lines
 from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
 
@@ -123,6 +123,7 @@ def _ends(axis: Axis) -> tuple[Ends, Ends]:
         firsts: Ends = {value: cell for cell, value in enumerate(axis.values)}
         lasts: Ends = {value: cell + 1 for cell, value in enumerate(axis.values)}
     else:
+        assert isinstance(axis, BinnedAxis), "amounts have a mechanism without such files"
         firsts = {edge: cell + axis.below for cell, edge in enumerate(axis.edges)}
         lasts = dict(firsts)
     if axis.other:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAd
 from dphist_pipeline.base.domain import OTHER, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import fields
+from dphist_pipeline.spec._amount_axes import FIGURE_COLUMNS, AmountAxisSpec
 from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
 from dphist_pipeline.spec._binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
@@ -26,6 +27,7 @@ CATEGORICAL_KEYS = CategoricalAxisSpec.said_by
 KINDS: dict[str, type[NamedAxis]] = {
     "calendar": CalendarAxisSpec,
     "banded": BandedAxisSpec,
+    "amount": AmountAxisSpec,
     "categorical": CategoricalAxisSpec,
     "binned": BinnedAxisSpec,
 }
@@ -77,7 +79,8 @@ def _check_keys(value: Mapping[str, object]) -> None:
 
 
 AxisSpec = Annotated[
-    Annotated[BandedAxisSpec, Tag("banded")]
+    Annotated[AmountAxisSpec, Tag("amount")]
+    | Annotated[BandedAxisSpec, Tag("banded")]
     | Annotated[BinnedAxisSpec, Tag("binned")]
     | Annotated[CalendarAxisSpec, Tag("calendar")]
     | Annotated[CategoricalAxisSpec, Tag("categorical")],
@@ -120,9 +123,24 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     for number, axis in enumerate(axes):
         if axis.other:  # not of published axes, which may be older than this rule
             mistakes += [((number, *at), TWO_OTHERS) for at, named in axis.declared_texts.items() if OTHER in named]
+    if any(isinstance(axis, AmountAxisSpec) for axis in axes):
+        mistakes += _clashes_with_figures(axes)
     if mistakes:
         raise MistakesError(mistakes)
     return axes
+
+
+def _clashes_with_figures(axes: tuple[AxisSpec, ...]) -> Iterator[tuple[Location, str]]:
+    """What tables of figures, which an amount has, do not take."""
+    amounts = [number for number, axis in enumerate(axes) if isinstance(axis, AmountAxisSpec)]
+    for number in amounts[1:]:
+        yield (number,), "is a second amount, and a release has one; give it a release of its own"
+    if len(amounts) == len(axes):
+        example = "{column: country, values: [CH], other: true}"
+        yield (), f"need an axis beside the amount; one with a single category will do, such as {example}"
+    for number, axis in enumerate(axes):
+        if axis.name in FIGURE_COLUMNS:
+            yield (number, "name"), "is a column of the table of figures that an amount has; give it another `name:`"
 
 
 Axes = Annotated[tuple[AxisSpec, ...], AfterValidator(_without_clashes), listed(1, MOST_AXES)]

@@ -34,6 +34,7 @@ from dphist_pipeline.base.languages.texts import Code
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
+from dphist_pipeline.spec._amount_axes import FEWEST_PARTS, parts_for, refused_with_amount
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
 from dphist_pipeline.spec._quality import (
@@ -421,6 +422,12 @@ class DeclaredRelease(EngineField):
         return self
 
     @model_validator(mode="after")
+    def _amount_fits(self) -> Self:
+        if self.domain.amount is not None and (mistakes := refused_with_amount(self)):
+            raise MistakesError(mistakes)
+        return self
+
+    @model_validator(mode="after")
     def _mechanism_serves(self, info: ValidationInfo) -> Self:
         """The last check: whether the mechanism can serve these axes with this budget."""
         context: Mapping[str, Any] = info.context or {}
@@ -550,6 +557,11 @@ class DeclaredRelease(EngineField):
         if self.family is None:
             return self.domain.cells
         return sum(self.family.grid(axes).cells for axes in self.family.tables)
+
+    @property
+    def parts(self) -> int:
+        """M, the parts into which an amount splits a row, 1 without one: as fine as noise can be drawn for."""
+        return 1 if self.domain.amount is None else parts_for(self.sensitivity, self.mechanism_epsilon) or FEWEST_PARTS
 
     @property
     def sensitivity(self) -> int:

@@ -8,7 +8,8 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
--- In: the release's table; a binned axis; low and high, within which all values lie, for bins that are open; a box and a period
+-- Of an amount, the mean is that of the kept rows with amounts cut to the declared ends, whatever their distribution: no middles.
+-- In: the release's table; a binned axis, or an amount; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
 CREATE OR REPLACE MACRO {{ schema }}dph_mean(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
@@ -51,7 +52,10 @@ reaching AS (
 distances AS (
     SELECT
         r.period, r.revision, r.side,
+        -- Of an amount: are rows within their noise?
+        r.half_part IS NOT NULL AND (r.rows <= 0 OR r.rows ** 2 <= r.factor ** 2 * (r.rows_rows + r.by_chance.rows)) AS is_unknown,
         CASE
+            WHEN is_unknown THEN 0
             WHEN r.span = 0 OR r.distance <= 0 OR r.fixed <= 0 THEN 0
             WHEN r.discriminant >= 0 AND r.half_linear + sqrt(r.discriminant) > 0
                 THEN least(r.span, r.fixed / (r.half_linear + sqrt(r.discriminant)))
@@ -62,7 +66,8 @@ distances AS (
 ),
 means AS (
     SELECT
-        m.*, CASE WHEN m.estimated_rows > 0 THEN m.estimated_middles / m.estimated_rows END AS mean,
+        m.*, CASE WHEN m.estimated_rows > 0 THEN m.estimated_middles / m.estimated_rows END AS ratio,
+        CASE WHEN m.half_part IS NULL THEN ratio ELSE least(m.most, greatest(m.least, ratio)) END AS mean,
         CASE WHEN m.rows > 0 THEN m.middles / m.rows END AS unbiased,
         CASE WHEN m.middle_middle IS NOT NULL THEN
             greatest(0, m.middle_middle - 2 * unbiased * m.middle_rows + unbiased ** 2 * m.rows_rows)
@@ -116,8 +121,10 @@ report_ends AS (
 barred AS (
     SELECT
         m.*, sqrt(m.variance) / m.rows AS noise_error,
-        coalesce(m.least + lower.distance, r.ci_lower) AS ci_lower,
-        coalesce(m.most - upper.distance, r.ci_upper) AS ci_upper
+        coalesce(lower.is_unknown, false) AS is_unknown,
+        -- Amounts were rounded to parts of rows.
+        coalesce(greatest(m.least, m.least + lower.distance - coalesce(m.half_part, 0)), r.ci_lower) AS ci_lower,
+        coalesce(least(m.most, m.most - upper.distance + coalesce(m.half_part, 0)), r.ci_upper) AS ci_upper
     FROM means AS m
     LEFT JOIN report_ends AS r ON r.period = m.period AND r.revision = m.revision
     LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
@@ -136,6 +143,7 @@ SELECT
     {% set note -%}
     CASE
         WHEN barred.mean IS NULL THEN {{ notes.NO_MEAN | literal }}
+        WHEN barred.is_unknown THEN {{ notes.NO_ROWS | literal }}
         WHEN barred.step IS NOT NULL AND barred.ci_lower IS NULL THEN {{ notes.OPEN_MIDDLE | literal }}
         ELSE concat_ws(
             '; ',
@@ -143,10 +151,10 @@ SELECT
                 WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
                 WHEN barred.mean NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
             END,
-            {{ notes.MIDDLES_OF_ESTIMATE.format(what='mean') | literal }} || {{ number('(
+            CASE WHEN barred.half_part IS NULL THEN {{ notes.MIDDLES_OF_ESTIMATE.format(what='mean') | literal }} || {{ number('(
                 least(barred.half_bin, barred.moved_sum / greatest(0, coalesce(barred.rows, barred.estimated_rows)))
             )', digits=3) }}
-                || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
+                || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END END
         )
     END
     {%- endset -%}

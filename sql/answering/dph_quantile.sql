@@ -196,12 +196,12 @@ first_problems AS (
         || coalesce(
             (
                 SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC)
-                FROM axes WHERE axes.grid = chosen.grid AND axes.binned
+                FROM axes WHERE axes.grid = chosen.grid AND axes.binned AND NOT axes.amount
             ),
             'none'
         ) AS problem
     FROM chosen, given
-    WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = given.axis AND axes.binned)
+    WHERE NOT EXISTS (FROM axes WHERE axes.grid = chosen.grid AND axes.axis = given.axis AND axes.binned AND NOT axes.amount)
     UNION ALL
     SELECT 'a quantile lies between 0 and 1, as 0.5 or [0.25, 0.5], not ' || coalesce(CAST(q AS VARCHAR), 'null')
     FROM asked_shares

@@ -15,7 +15,7 @@ CREATE OR REPLACE MACRO {{ schema }}dph_range(release_name, axis, low, high, box
 asked_range AS (SELECT CAST(low AS VARCHAR) AS low, CAST(high AS VARCHAR) AS high),
 ranges AS (
     SELECT
-        b.grid, b.axis, b.stride, b.size, b.calendar, b.binned,
+        b.grid, b.axis, b.stride, b.size, b.calendar, b.binned AND NOT b.amount AS binned,
         asked_range.low AS written_low, asked_range.high AS written_high,
         CASE
             WHEN asked_range.low IS NULL THEN '-inf'
@@ -30,12 +30,12 @@ ranges AS (
         b.least, b.greatest, b.first_edge, b.last_edge
     FROM (
         SELECT
-            bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned,
+            bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned, bins.amount,
             min(bins.bin_lower) AS least, max(bins.bin_upper) AS greatest,
             min_by(bins.lower_end, bins.bin_lower) AS first_edge, max_by(bins.upper_end, bins.bin_upper) AS last_edge
         FROM bins
         WHERE bins.axis = CAST(axis AS VARCHAR)
-        GROUP BY bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned
+        GROUP BY bins.grid, bins.axis, bins.stride, bins.size, bins.calendar, bins.binned, bins.amount
     ) AS b, asked_range
 ),
 {% include 'pieces/boxes.sql' %},
@@ -76,7 +76,7 @@ first_problems AS (
         || '; those are ' || coalesce(
             (
                 SELECT string_agg(axes.axis, ', ' ORDER BY axes.stride DESC)
-                FROM axes WHERE axes.grid = chosen.grid AND axes.binned
+                FROM axes WHERE axes.grid = chosen.grid AND axes.binned AND NOT axes.amount
             ),
             'none'
         ) AS problem

@@ -5,7 +5,8 @@
 -- `capped` tells how many rows the bound cut, from the quality table; without one, that the bias by the bound is not known.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
--- In: the release's table; a binned axis that is no calendar; low and high, within which all values lie, for bins that are open;
+-- Of an amount, the sum is that of the kept rows with amounts cut to the declared ends, whatever their distribution: no middles.
+-- In: the release's table; a binned axis that is no calendar, or an amount; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {{ schema }}dph_sum(
     release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
@@ -37,7 +38,11 @@ sides AS (
     ) AS e
 ),
 reaching AS (
-    SELECT d.period, d.revision, d.side, d.total, coalesce({{ deviations('d') }}, 0) * sqrt(greatest(0, d.square) + d.square_by_chance) AS half_width
+    SELECT
+        d.period, d.revision, d.side, d.total, coalesce({{ deviations('d') }}, 0) AS factor,
+        factor * sqrt(greatest(0, d.square) + d.square_by_chance)
+            -- Rounding to parts, for each row of the upper end of rows.
+            + coalesce(d.half_part, 0) * greatest(0, d.rows + factor * sqrt(d.rows_rows + d.by_chance.rows)) AS half_width
     FROM sides AS d
     {{ widths_of('d', 'd.draws') }}
     WHERE d.noise_scale IS NOT NULL
@@ -89,8 +94,8 @@ SELECT
                 WHEN barred.estimated_middles NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9
                     THEN {{ notes.SMOOTHED | literal }}
             END,
-            {{ notes.MIDDLES_OF_ESTIMATE.format(what='sum') | literal }} || {{ number('(barred.moved_sum)', digits=3) }}
-                || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END
+            CASE WHEN barred.half_part IS NULL THEN {{ notes.MIDDLES_OF_ESTIMATE.format(what='sum') | literal }} || {{ number('(barred.moved_sum)', digits=3) }}
+                || CASE WHEN barred.ci_lower IS NOT NULL THEN {{ notes.MIDDLES_COVERED | literal }} ELSE '' END END
         )
     END
     {%- endset -%}

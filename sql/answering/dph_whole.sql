@@ -2,13 +2,19 @@
 -- Fitted to the unbiased estimates from the total over each axis and pair of axes down to the cells, so that sums stay near
 -- theirs; setting negative estimates to 0 would make sums too large. They have no intervals; `dph_distances` tells how far
 -- their sums are from the unbiased ones.
+-- Of an amount, whose rows are split between its ends, there are none.
 -- In: the release's table; a period by its first day; without it all periods.
 {% set answers = 'asked' -%}
 {% set boxes = none -%}
 {% set columns = 't.*' -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_whole(release_name, period := NULL, revision := NULL) AS TABLE
 {% include 'pieces/opening.sql' %},
-first_problems AS (FROM period_problems)
+first_problems AS (
+    FROM period_problems
+    UNION ALL
+    SELECT 'there are no whole numbers of period ' || chosen.period || ', whose amount splits rows'
+    FROM chosen SEMI JOIN {{ table('dph_bins') }} AS b ON b.grid = chosen.grid AND b.amount
+)
 SELECT
     t.* EXCLUDE ({{ value_columns }}),
     t.whole_count,

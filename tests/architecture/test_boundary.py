@@ -196,7 +196,8 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 # 7,900 until categories, edges and lengths of time were compared by the type of their column.
 # 8,800 until columns were declared, a quality table also counted rows in files of another period, and a server refused
 # what no list says. 9,000 until Polars counted, which may spill nothing: rows are taken in slices, passes and blocks.
-MOST_LINES = 9_150
+# 9,150 until amounts split rows: their parts are staged, bounded, added up, and measured with noise of their own.
+MOST_LINES = 9_250
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
 WORDS = {"errors.py", "amounts.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.

@@ -18,10 +18,15 @@ BOUNDARY = (
             "unit/test_ends_of_noise.py",
             "unit/test_buckets.py",
             "unit/test_measurements.py",
+            "unit/test_split_amounts.py",
             "attacks/test_mechanisms_that_peek.py",
         ),
         (
-            Mutation("query.sensitivity(self.sensitivity),", "query.sensitivity(1),", "noise for Δ = 1"),
+            Mutation("(self.sensitivity * self.__parts),", "(self.__parts),", "noise for Δ = 1"),
+            Mutation(
+                "(self.sensitivity * self.__parts),", "(self.sensitivity),", "noise for parts as if they were rows"
+            ),
+            Mutation("if self.__parts > 1 and type(query)", "if False and type(query)", "sums of parts told as rows"),
             Mutation("scale = sensitivity / budget", "scale = sensitivity / 2 / budget", "the scale is halved"),
             Mutation("str(budget.spend())", "str(budget.epsilon)", "a measurement spends nothing"),
             Mutation(
@@ -156,8 +161,9 @@ BOUNDARY = (
     ),
     Part(
         "dphist_pipeline/confidential/_bounding.py",
-        ("unit/test_bounding.py",),
+        ("unit/test_bounding.py", "unit/test_split_amounts.py"),
         (
+            Mutation("parts, codes, more * of_row)", "parts, codes, of_row)", "parts of rows that are not kept"),
             Mutation("hashed.height < most", "True", "a unit with very many rows is counted in part"),
             Mutation("broadcast_to(np.int64(1), hashed.height)", "broadcast_to(np.int64(2), hashed.height)", "twice"),
             Mutation(
@@ -257,9 +263,9 @@ BOUNDARY = (
             ),
             Mutation("    (folder / FILE).unlink()\n", "", "exact numbers stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "numbers may be code"),
-            Mutation("cut[: plan.domain.shape[0]].sum", "cut.sum", "a row that is cut counts once an axis"),
+            Mutation("cut[: plan.domain.of_rows.shape[0]].sum", "cut.sum", "a row that is cut counts once an axis"),
             Mutation("return first - bounded", "return first", "rows of a family that are kept count as cut"),
-            Mutation("plan.distinct) - counts).reshape", "plan.distinct)).reshape", "rows that are kept count as cut"),
+            Mutation("(first - counts).reshape", "first.reshape", "rows that are kept count as cut"),
             Mutation('["rows"].to_numpy() - 1]', '["rows"].to_numpy() - 2]', "units count for a row fewer"),
             Mutation("rows[digit == failure].sum()", "(digit == failure).sum()", "equal rows fail once"),
             Mutation("digit == failure]", "digit >= failure]", "undeclared values count as unparsed"),
@@ -294,13 +300,23 @@ BOUNDARY = (
         "dphist_pipeline/confidential/cube.py",
         (
             *("attacks/test_exact_files_that_stay.py", "unit/test_source_formats.py", "unit/test_ingest.py"),
-            *("unit/test_bounding.py", "unit/test_misfiled_rows.py"),
+            *("unit/test_bounding.py", "unit/test_misfiled_rows.py", "unit/test_split_amounts.py"),
         ),
         (
             Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
-            Mutation("plan.max_rows_per_unit, key", "plan.max_rows_per_unit + 1, key", "R + 1 rows a unit"),
+            Mutation(
+                "plan.domain.cells, plan.max_rows_per_unit, key,",
+                "plan.domain.cells, plan.max_rows_per_unit + 1, key,",
+                "R + 1 rows a unit",
+            ),
+            Mutation(
+                "grid.cells, plan.max_rows_per_unit, key)",
+                "grid.cells, plan.max_rows_per_unit + 1, key)",
+                "and of split rows",
+            ),
+            Mutation("(rows * plan.parts - upper, upper)", "(upper, upper)", "all parts of a row lie at both ends"),
             Mutation(
                 "with guarded_polars():\n        counted", "if True:\n        counted", "Polars prints and spills"
             ),
@@ -431,7 +447,7 @@ BOUNDARY = (
         (
             Mutation("int(counts @ counts)", "int(counts.sum())", "shared noise counts as apart"),
             Mutation(
-                "half_width_of_sum(cells, level) if cells else 0",
+                "half_width_of_sum(self.draws * cells, level) if cells else 0",
                 "half_width_of_sum(cells or 1, level)",
                 "an empty box is not 0",
             ),

@@ -185,7 +185,7 @@ READING = (
             Mutation("min(start + MANY, total)", "start + MANY - 1", "a row of each large batch is lost"),
             Mutation("few = stop - start <= FEW", "few = True", "each row of a batch alone"),
             Mutation("few = stop - start <= FEW", "few = False", "more than two statements for each row that fails"),
-            Mutation("EXCLUDE (rows), CAST(sum(rows) AS BIGINT)", "EXCLUDE (rows), CAST(max(rows) AS BIGINT)", "sums"),
+            Mutation("CAST(sum({name}) AS BIGINT)", "CAST(max({name}) AS BIGINT)", "sums"),
             Mutation("        part.unlink(missing_ok=True)\n", "", "exact rows stay beside the staged ones"),
             Mutation("        parts.unlink(missing_ok=True)\n", "", "all exact rows stay"),
             Mutation("if column in needed else", "if True else", "a damaged column that nobody reads"),

@@ -101,6 +101,7 @@ FIELDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
 BINNED = {"column": "age", "start": 0, "stop": 90, "width": 1}
 CALENDAR = {"column": "day", "calendar": "day", "start": "2026-01-05", "stop": "2026-01-12"}
 BANDED = {"column": "age", "bands": {"0-9": 0, "10 or more": 10}}
+AMOUNT = {"column": "cost", "amount": [0, 20000]}
 LISTED = {"column": "ward", "values_from": "codes.csv", "values_column": "code"}
 SHARED = {"column": ["other_column"], "name": ["another"], "other": [True], "label": ["a word"]}
 # The same of axes, on top of the axis that stands first.
@@ -134,6 +135,14 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
         },
     ),
     (BANDED, {"stop": [20, "20.5", None]}),
+    (
+        AMOUNT,
+        {
+            **{name: values for name, values in SHARED.items() if name != "other"},
+            "amount": [[-1, "0.5"], [1e3, 2000]],
+            "measured_in": ["EUR", ""],
+        },
+    ),
     (CALENDAR, {"format": ["%Y%m%d"]}),
     (WARD, {**SHARED, "values": [["1", "2"], {"1": "one", "2": None}], "levels": [{"region": ["north", "south"]}]}),
     (WARD, {"labels": [["Surgery", None]]}),

@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.base.domain import Axis, BinnedAxis
+from dphist_pipeline.base.domain import Axis, CategoricalAxis
 from dphist_pipeline.base.languages.texts import in_language, pgettext
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
@@ -34,7 +34,7 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
 
     `closed`: both ends of the last bin belong to it, as in local collections.
     """
-    if isinstance(axis, BinnedAxis):
+    if not isinstance(axis, CategoricalAxis):
         with in_language(""):  # a code is the same in every language
             english = ReaderAxis(axis, closed).labels[: axis.size - axis.other]
         spoken = ReaderAxis(axis, closed).labels

@@ -145,7 +145,7 @@ COLUMNS: tuple[ExportColumn, ...] = (*KEY, *_OF_CELLS, *_PUBLISHED, *_AFTER)
 
 def in_arrow(column: ExportColumn, cells: ExportedCells) -> Any:
     """The values of a column as an array of its kind, one for each cell."""
-    number, kind = int(cells.publication.audit["cells"]), pa.type_for_alias(column.kind)
+    number, kind = cells.publication.domain.of_rows.cells, pa.type_for_alias(column.kind)
     values = column.values(cells)
     if values is None or isinstance(values, (pa.Array, pa.ChunkedArray)):
         return pa.nulls(number, kind) if values is None else values.cast(kind)

@@ -113,7 +113,7 @@ class Exported:
     def _axes(self) -> dict[str, str]:
         """What the columns of the axes of all periods mean."""
         meanings: dict[str, str] = {}
-        axes = [axis for one in self.publications for axis in one.domain.axes]
+        axes = [axis for one in self.publications for axis in one.domain.of_rows.axes]
         for axis in axes:
             about = "the category; empty for `other`"
             if isinstance(axis, BinnedAxis):
@@ -135,7 +135,7 @@ class Exported:
         told = {column.name: column for column in columns.COLUMNS}
         for one, numbers in zip(asked, _answered_at_once(asked, self.is_part), strict=True):
             axes, cells = _axis_rows(one), ExportedCells(one, numbers)
-            nulls = pa.nulls(int(one.audit["cells"]))
+            nulls = pa.nulls(one.domain.of_rows.cells)
             yield pa.table(
                 [axes.get(name, nulls) if name in self._axes else in_arrow(told[name], cells) for name in self.columns],
                 [*self.columns],
@@ -197,15 +197,19 @@ def in_places(value: Any, places: int | None) -> Any:
 
 def _axis_rows(publication: Publication) -> dict[str, Any]:
     """The columns of the axes, and whether a cell is the one for `other`."""
-    axes = publication.domain.axes
+    domain = publication.domain.of_rows
+    axes = domain.axes
     names = [name for axis in axes for name in ReaderAxis(axis).published]
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(names)
+    if (amount := publication.domain.amount) is not None:  # a row for each cell that both ends share
+        cells = np.arange(rows.num_rows).reshape(publication.domain.shape)
+        rows = rows.take(pa.array(cells.take(0, axis=amount).ravel()))
     by_column = dict(zip(names, rows.columns, strict=True))
     for axis in axes:
         other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in ReaderAxis(axis).keys])
         by_column.setdefault(f"{axis.name}_is_other", pa.array(other))
     closed = publication.audit.get("model") == "local"
-    places = np.unravel_index(np.arange(rows.num_rows), publication.domain.shape)
+    places = np.unravel_index(np.arange(rows.num_rows), domain.shape)
     for axis, place in zip(axes, places, strict=True):
         values = ReaderAxis(axis, closed).values(place)
         by_column |= {name: values[name] for name in ReaderAxis(axis).columns_beside(axes)}
@@ -218,11 +222,15 @@ def _answered_at_once(publications: Sequence[Publication], is_part: bool) -> Ite
     To plan a macro takes longer than to answer it: all periods are asked at once where they have the same cells.
     """
     at_once = not is_part and len({grid_of(one.audit) for one in publications}) == 1
-    answers, counts = (marginals(publications), wholes(publications)) if at_once else ({}, {})
+    answers = marginals(publications) if at_once else {}
+    counts = wholes(publications) if at_once and publications[0].domain.amount is None else {}
     for one in publications:
         key = (one.audit["period"], one.audit["revision"])
-        asked = answers[key] if at_once else one.marginal([axis.name for axis in one.domain.axes], {})
-        whole = counts[key] if at_once else one.whole()
+        asked = answers[key] if at_once else one.marginal([axis.name for axis in one.domain.of_rows.axes], {})
+        if one.domain.amount is not None:  # parts of rows have no whole counts
+            whole = {"whole_count": pa.nulls(asked.num_rows, pa.int64())}
+        else:
+            whole = counts[key] if at_once else one.whole()
         # By their places: an axis may be called as a column of an answer.
         numbers = dict(zip(MARGINAL_COLUMNS, asked.columns[-len(MARGINAL_COLUMNS) :], strict=True))
         yield {**numbers, "whole_count": whole["whole_count"]}

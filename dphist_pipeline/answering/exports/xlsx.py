@@ -27,7 +27,7 @@ def write(exported: Exported, file: Path) -> None:
     """
     import xlsxwriter
 
-    cells = sum(int(one.audit["cells"]) for one in exported.publications)
+    cells = sum(one.domain.of_rows.cells for one in exported.publications)
     if cells >= MOST_ROWS:
         raise ValueError(f"{cells:,} rows are more than a sheet holds; choose a period with --period, or --to csv")
     with xlsxwriter.Workbook(str(file), AS_TEXT) as book:

@@ -4,6 +4,7 @@ A new kind answers what `AxisKind` asks, joins `Axis` here, and gets its form in
 checker then fails, somebody still asks of which kind an axis is. Nothing here reads records.
 """
 
+from dphist_pipeline.base.axes._amount import AmountAxis
 from dphist_pipeline.base.axes._banded import BandedAxis
 from dphist_pipeline.base.axes._binned import BinnedAxis
 from dphist_pipeline.base.axes._calendar import CalendarAxis, day_of, number_of_day
@@ -13,6 +14,7 @@ from dphist_pipeline.base.axes._interface import Along, AxisKind, Kind, PublicTy
 __all__ = [
     "KINDS",
     "Along",
+    "AmountAxis",
     "Axis",
     "AxisKind",
     "BandedAxis",
@@ -27,7 +29,7 @@ __all__ = [
     "number_of_day",
 ]
 
-Axis = BinnedAxis | CategoricalAxis
+Axis = BinnedAxis | CategoricalAxis | AmountAxis
 # Axes whose source holds text that is compared, whatever is published.
 ByText = BandedAxis | CategoricalAxis
-KINDS: tuple[type[AxisKind], ...] = (BinnedAxis, CalendarAxis, BandedAxis, CategoricalAxis)
+KINDS: tuple[type[AxisKind], ...] = (BinnedAxis, CalendarAxis, BandedAxis, CategoricalAxis, AmountAxis)

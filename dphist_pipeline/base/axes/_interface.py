@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["bins", "calendar", "categories"]
+Kind = Literal["bins", "calendar", "categories", "amount"]
 Reads = Literal["numbers", "days", "texts"]
 PublicType = Literal["double", "string"]
 # A value for each position along an axis; a number that is not finite is published as null.
@@ -28,7 +28,7 @@ class AxisKind(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """What its positions are: bins of numbers, bins of days, or categories."""
+        """What its positions are: bins of numbers, bins of days, categories, or the two ends of an amount."""
 
     @property
     def reads(self) -> Reads:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rich.markup import escape
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 VARYING = ("changes", "difference", "mean", "ranks", "ratio", "share", "sum")
 Rows = list[dict[str, Any]]
 MARKS = {"fair": " ~", "poor": " !"}  # after an estimate; a terminal is too narrow for words
-BY_VALUES = ("changes", "compare", "ratio", "share")  # questions that `--by` answers for each value of its axes
+# Questions that `--by` answers for each value of its axes; of means and sums those of an amount.
+BY_VALUES = ("changes", "compare", "mean", "ratio", "share", "sum")
 BOXES = ("difference", "ratio", "share")  # whose conditions may be empty for a difference alone: all cells
 # What the numbers of a question are; those of others are counts.
 HEADS = {
@@ -221,6 +222,11 @@ def _by_values(publication: Publication, asked: AnswerOptions, box: Box, other: 
     match asked.question:
         case "ratio":
             return _rows(publication.ratio_by(asked.axes, box, box_where(asked.ratio or "")))
+        case "mean" | "sum":
+            from dphist_pipeline.answering.amount_tables import amount_table
+
+            what: Literal["mean", "sum"] = "mean" if asked.question == "mean" else "sum"
+            return amount_table(publication, what, asked.mean or asked.sum, asked.axes, box)
         case "share":
             return _rows(publication.share_by(asked.axes, box_where(asked.share or ""), box))
         case "compare" | "changes" if other is not None:

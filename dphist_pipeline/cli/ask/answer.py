@@ -66,7 +66,7 @@ def answer(
         typer.Option(
             metavar="AXIS,AXIS",
             help="A table by these axes or levels, instead of one number; with --share, --ratio, --changes or "
-            "--compare a row for each value, with its own 95 % interval.",
+            "--compare, and with --mean or --sum of an amount, a row for each value, with its own 95 % interval.",
         ),
     ] = "",
     pivot: Annotated[
@@ -78,8 +78,12 @@ def answer(
             metavar="AXIS=Q,Q", help='Quantiles of a binned axis: "age=0.25,0.5"; their intervals hold together.'
         ),
     ] = "",
-    mean: Annotated[str, typer.Option(metavar="AXIS", help="The mean of a binned axis over the rows.")] = "",
-    total: Annotated[str, typer.Option("--sum", metavar="AXIS", help="The sum of a binned axis over the rows.")] = "",
+    mean: Annotated[
+        str, typer.Option(metavar="AXIS", help="The mean of a binned axis, or of an amount, over the rows.")
+    ] = "",
+    total: Annotated[
+        str, typer.Option("--sum", metavar="AXIS", help="The sum of a binned axis, or of an amount, over the rows.")
+    ] = "",
     low: Annotated[str | None, typer.Option(metavar="END", help="No value lies below it; for means and sums.")] = None,
     high: Annotated[str | None, typer.Option(metavar="END", help="No value lies above it; for means and sums.")] = None,
     ranks: Annotated[

@@ -17,7 +17,7 @@ import typer
 from rich.markup import escape
 
 from dphist_pipeline.base.about_publisher import faults
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis
+from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.base.zone_data import MEND, zone_difference
 from dphist_pipeline.cli.options import JsonOption, SpecArgument, StoreOption
@@ -43,6 +43,7 @@ from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, lo
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 from dphist_pipeline.spec.sources import AN_ISO_DATE, ISO
+from dphist_pipeline.workbench.planning.amount_forecast import amount_in_words, amount_of
 from dphist_pipeline.workbench.planning.expected_quality import (
     quality_left_out,
     rows_for_quality,
@@ -157,6 +158,7 @@ def check(
             "protects": promise(checked),
             "mechanism": f"{checked.mechanism}, epsilon {as_text(checked.epsilon)} per {per_period(checked)}",
             **reliability_in_words(checked),
+            **amount_in_words(checked),
             **quality_in_words(checked),
             **declared_in_words(checked),
             "account": checked.account,
@@ -233,6 +235,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "cells": spec.cells,
         **tables_of(spec),
         **reliability_of(spec),
+        **amount_of(spec),
         **quality_of(spec),
         **declared_of(spec),
         "columns": [*(column for axis in spec.axes for column in axis.columns), *KINDS_OF_VALUES],
@@ -291,8 +294,9 @@ def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
             for name, table in zip(spec.family.names, spec.family.tables, strict=True)
         }
         return {"reliability": rows_for_reliability(sizes, errors_of_tables(spec))}
-    error = math.sqrt(noise_law(spec.sensitivity / spec.mechanism_epsilon).variance)
-    return {"reliability": rows_for_reliability({spec.release: spec.domain.cells}, {spec.release: error})}
+    scale, draws = spec.sensitivity / spec.mechanism_epsilon, 1 if spec.domain.amount is None else 2
+    error = math.sqrt(draws * noise_law(scale, spec.parts).variance)
+    return {"reliability": rows_for_reliability({spec.release: spec.domain.of_rows.cells}, {spec.release: error})}
 
 
 def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
@@ -381,6 +385,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             ),
             "epsilon": f"{as_text(spec.epsilon)} for each {each}",
             **reliability_in_words(spec),
+            **amount_in_words(spec),
             **quality_in_words(spec),
             "account": f"{account['name']}: {lasting}",
             "digest": facts["digest"],
@@ -412,6 +417,8 @@ def _bins(axis: Axis) -> str:
         spelled = [ends[0] + ", ".join(map(axis.written, pair)) + ends[1] for pair in (pairs[0], pairs[-1])]
         phrases = [" … ".join(dict.fromkeys(spelled))]
         phrases += ["everything below"] * axis.below + ["everything above"] * axis.above
+    elif isinstance(axis, AmountAxis):
+        phrases = [f"an amount from {axis.written(axis.low)} to {axis.written(axis.high)}; what lies beyond is cut"]
     else:
         examples = ", ".join(axis.values[:MOST_EXAMPLES])
         phrases = [examples if len(axis.values) <= MOST_EXAMPLES else f"{examples}, … {axis.values[-1]}"]

@@ -19,6 +19,7 @@ from dphist_pipeline.cli.options import (
 )
 from dphist_pipeline.cli.prepare.compare import EPSILON
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
+from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.spec.fields import parse_epsilon
@@ -113,6 +114,9 @@ def forecast(
         return
     if target:
         raise typer.BadParameter("--target names tables, and this spec has no `tables:`; use --target-error")
+    if checked.domain.amount is not None:
+        _print_amount(checked, epsilons, as_json)
+        return
     from dphist_pipeline.workbench.planning.forecast import prepare
 
     study = prepare(
@@ -128,6 +132,17 @@ def forecast(
     print_lines([*result.opening(), *result.decision()])
     print_tables(result.tables(decimals))
     print_lines(["", *result.notes()])
+
+
+def _print_amount(spec: ReleaseSpec, epsilons: Sequence[Fraction], as_json: bool) -> None:
+    """The errors of rows, sum and mean of an amount, at the spec's epsilon or some others."""
+    from dphist_pipeline.workbench.planning.amount_forecast import amount_in_words, amount_of
+
+    tried = {epsilon: spec.model_copy(update={"epsilon": epsilon}) for epsilon in epsilons or [spec.epsilon]}
+    if as_json:
+        print_json([{"epsilon": str(epsilon), **amount_of(one)} for epsilon, one in tried.items()])
+        return
+    print_lines([f"epsilon {as_text(epsilon)}: {amount_in_words(one)['amount']}" for epsilon, one in tried.items()])
 
 
 def _serving(spec: ReleaseSpec, serves: Serves, epsilons: list[Fraction], records: int | None) -> Serving:

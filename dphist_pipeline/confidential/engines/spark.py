@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from dphist_pipeline.base.domain import ByText
+from dphist_pipeline.base.domain import BinnedAxis, ByText
 from dphist_pipeline.confidential._bounding import (
     CODE_STEP,
     COPY_STEP,
@@ -208,6 +208,7 @@ def _count_cells(session: Any, plan: CountingPlan, columns: Columns, files: Sequ
             places = {"category": list(texts), "position": np.array([*texts.values()], dtype=np.int64)}
             _view(session, f"categories_{number}", places)
         elif position.table:
+            assert isinstance(axis, BinnedAxis), "a spec with an amount has no Spark"
             ends = np.array(axis.edges)
             _view(session, f"bins_{number}", {"bin": np.arange(axis.bins), "lower": ends[:-1], "upper": ends[1:]})
     cells = _cells(plan, columns, axes)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dphist_pipeline.base import declared_numbers
 from dphist_pipeline.base.declared_numbers import ExactEdges
-from dphist_pipeline.base.domain import Axis, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.base.sql_files import identifier, statement
 from dphist_pipeline.base.tidying import tidied_sql
 from dphist_pipeline.confidential.reading import _lengths as lengths
@@ -42,6 +42,8 @@ class Positions:
     join: str = ""  # a left join to declared values, or empty
     table: str = ""  # the statement that declares them, or empty
     parameters: Mapping[str, object] = field(default_factory=dict)  # what `table` or the steps take
+    outside: str = ""  # of an amount: whether it lies beyond the ends, and counts as the nearer one
+    parts: str = ""  # of an amount: how many parts of the row its upper end has; null where it does not parse
 
 
 def mark_words(axes: int) -> dict[str, range]:
@@ -53,13 +55,16 @@ def mark_words(axes: int) -> dict[str, range]:
     }
 
 
-def positions(axis: Axis, number: int, kind: str = "VARCHAR", by_server: str = "") -> Positions:
+def positions(axis: Axis, number: int, kind: str = "VARCHAR", by_server: str = "", parts: int = 1) -> Positions:
     """The SQL of one axis; its columns are `value_<number>` and `place_<number>`.
 
     Args:
         kind: DuckDB type of that column, of a decimal with its parameters. Spark does not use `value` and `absent`.
         by_server: the type that a server says the column has, which gives it as text; or empty.
+        parts: of a row, which an amount splits.
     """
+    if isinstance(axis, AmountAxis):
+        return _split(axis, number, kind, parts)
     if isinstance(axis, ByText):
         return _categories(axis, number, kind, by_server)
     if not isinstance(axis, CalendarAxis):
@@ -96,6 +101,26 @@ def _categories(axis: ByText, number: int, kind: str, by_server: str) -> Positio
         join=f"LEFT JOIN {table} ON {table}.category = value_{number}",
         table=statement("ingest/declare_categories", table=table, kind=keys.kind),
         parameters={"texts": list(keys.places), "positions": list(keys.places.values())},
+    )
+
+
+def _split(axis: AmountAxis, number: int, kind: str, parts: int) -> Positions:
+    """An amount: no position of the row, whose parts both ends share.
+
+    NaN is null before it is compared: `greatest` takes it for the largest number, and it cannot be cast.
+    """
+    value, read = f"value_{number}", _value(axis, kind)
+    low, high, width = (f"CAST('{end!r}' AS DOUBLE)" for end in (*axis.ends, axis.high - axis.low))
+    inside = f"least(greatest({value}, {low}), {high})"
+    return Positions(
+        value=read,
+        absent=f"{read} IS NULL",
+        cell=f"CASE WHEN {value} IS NOT NULL THEN 0 END",
+        steps=("CAST(0 AS BIGINT)",),
+        outside=f"{value} NOT BETWEEN {low} AND {high}",
+        parts=(
+            f"CASE WHEN {value} IS NOT NULL THEN CAST(round(({inside} - {low}) / {width} * {parts}) AS INTEGER) END"
+        ),
     )
 
 
@@ -162,7 +187,7 @@ def _regular(axis: BinnedAxis) -> bool:
     return bool(np.abs(edges - even).max() <= 1e-3 * (edges[-1] - edges[0]) / axis.bins)
 
 
-def _value(axis: BinnedAxis, kind: str) -> str:
+def _value(axis: BinnedAxis | AmountAxis, kind: str) -> str:
     """A column as a double; NaN, which would sort above every number, becomes null. A date as days since 1970-01-01."""
     if isinstance(axis, CalendarAxis):
         local_day = f"TRY_CAST({wall_clock(axis.column, kind, axis.format)} AS DATE)"

@@ -172,5 +172,7 @@ def _join(connection: duckdb.DuckDBPyConnection, parts: Path, staged: Path) -> N
         names = [name for name, *_ in last.execute(f"DESCRIBE FROM {given}").fetchall()]
         rows = f"SELECT * FROM {given}"
         if "rows" in names:
-            rows = f"SELECT * EXCLUDE (rows), CAST(sum(rows) AS BIGINT) AS rows FROM {given} GROUP BY ALL"
+            sums = [name for name in ("amount", "rows") if name in names]
+            added = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in sums)
+            rows = f"SELECT * EXCLUDE ({', '.join(sums)}), {added} FROM {given} GROUP BY ALL"
         last.execute(f"COPY ({rows}) TO {literal(str(staged))} (FORMAT parquet, COMPRESSION lz4_raw)")

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import duckdb
 
 from dphist_pipeline.base.declared_numbers import DURATIONS, NUMBERS, keys_of
-from dphist_pipeline.base.domain import SECONDS, BinnedAxis, ByText, CalendarAxis
+from dphist_pipeline.base.domain import SECONDS, AmountAxis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.base.sql_files import identifier, literal, statement
 from dphist_pipeline.confidential._row_words import names_of, words_of
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
@@ -70,8 +70,10 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
     Returns:
         A Parquet file: `code`, the cell number, int32, and `unit`, int64 or text; or, where each row is its own unit,
-        `code` and `rows`, how many there are, int64, also of no cell, whose code is null. For a quality table all rows
-        that lie in no cell, and `marks`, int64; see `positions.mark_words`.
+        `code` and `rows`, how many there are, int64, also of no cell, whose code is null. With an amount, `code` is the
+        number in the grid without it, and `amount`, int32, how many parts of the row the upper end has; or, where each
+        row is its own unit, their sum, int64. For a quality table all rows that lie in no cell, and `marks`, int64; see
+        `positions.mark_words`.
 
     Raises:
         SourceRefused, ColumnRefused: for the files as files; never for what a row holds.
@@ -168,7 +170,7 @@ def prepared(
     source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
-        positions(read, number, types[read.column], source.by_server.get(read.column, ""))
+        positions(read, number, types[read.column], source.by_server.get(read.column, ""), plan.parts)
         for number, axis in enumerate(plan.domain.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if axis.reads == "numbers" else axis]
     ]
@@ -337,7 +339,10 @@ def _check_types(plan: CountingPlan, source: OpenedSource) -> None:
     check_kept(source, plan.keep)
 
 
-def _check_numbers(axis: BinnedAxis, source: OpenedSource) -> None:
+def _check_numbers(axis: BinnedAxis | AmountAxis, source: OpenedSource) -> None:
+    if isinstance(axis, AmountAxis):
+        source.type_of(axis.column, NUMBERS, "an amount, which takes numbers or text that holds numbers")
+        return
     use = "a binned axis, which takes numbers or text that holds numbers"
     kind = source.type_of(axis.column, (*NUMBERS, *DURATIONS), use)
     if kind in DURATIONS and axis.unit is None:
@@ -392,11 +397,15 @@ def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positi
     rows = f"SELECT {', '.join(['staged.*', *joined])} FROM ({rows}) AS staged {' '.join(axis.join for axis in axes)}"
     codes = _codes(plan, axes)
     selected = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
+    counted = "*, count(*) AS rows"
+    if plan.domain.amount is not None:
+        selected.append(f"{axes[plan.domain.amount].parts} AS amount")
+        counted = "* EXCLUDE (amount), count(*) AS rows, CAST(sum(amount) AS BIGINT) AS amount"
     if plan.rows_seen is not None:
         selected += _marks(plan, axes)
     return statement(
         "ingest/stage_rows",
-        columns="*" if unit else "*, count(*) AS rows",
+        columns="*" if unit else counted,
         cells=f"SELECT {', '.join(selected)} FROM ({rows})",
         kept=" AND ".join(f"{name} IS NOT NULL" for name in codes) if unit and plan.rows_seen is None else "true",
         grouped="" if unit else "GROUP BY ALL",
@@ -407,7 +416,9 @@ def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positi
 def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
     """SQL of the cell's number; or, where tables are counted instead of the grid, of the words that hold a row."""
     if not plan.marginals:
-        code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, plan.domain.strides, strict=True))
+        strides = iter(plan.domain.of_rows.strides)
+        steps = [0 if number == plan.domain.amount else next(strides) for number in range(len(axes))]
+        code = " + ".join(f"({axis.cell}) * {step}" for axis, step in zip(axes, steps, strict=True))
         return {"code": f"CAST({code} AS INTEGER)"}
     words = words_of(plan.domain)
     sums = [" + ".join(f"CAST({axes[axis].cell} AS BIGINT) * {stride}" for axis, stride in word) for word in words]
@@ -419,6 +430,7 @@ def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     digits = []
     for number, (axis, read) in enumerate(zip(plan.domain.axes, axes, strict=True)):
         outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
+        outside = read.outside or outside
         digit = f"CASE WHEN absent_{number} THEN {UNPARSED} WHEN {outside} THEN {UNDECLARED} ELSE 0 END"
         digits.append(f"CAST({digit} AS BIGINT)")
     return [

@@ -14,7 +14,9 @@ from dphist_pipeline.estimates.laws._interface import (
 from dphist_pipeline.estimates.laws._laplace import (
     NOISE,
     Scales,
+    named_law,
     noise_law,
+    parts_named,
 )
 from dphist_pipeline.estimates.laws._published import INTERVALS
 from dphist_pipeline.estimates.laws._reports import ReportLaw, bernstein_factor, normal_factor, report_reach
@@ -29,7 +31,9 @@ __all__ = [
     "Scales",
     "Tail",
     "bernstein_factor",
+    "named_law",
     "noise_law",
     "normal_factor",
+    "parts_named",
     "report_reach",
 ]

@@ -75,12 +75,17 @@ class NoiseLaw(ABC):
     scale: Fraction
 
     @property
+    def named(self) -> str:
+        """The scale as published files have it."""
+        return str(self.scale)
+
+    @property
     @abstractmethod
     def variance(self) -> float:
         """Variance of one draw, in records squared."""
 
     @abstractmethod
-    def half_width(self, level: Fraction) -> int:
+    def half_width(self, level: Fraction) -> float:
         """The smallest c with P(|noise| <= c) >= level, exactly, in records."""
 
     @abstractmethod
@@ -109,7 +114,7 @@ class NoiseLaw(ABC):
     def bound_of_sum(self, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
         """A bound on a weighted sum of draws, even if several have the largest weight, chosen for a probability."""
 
-    def half_width_of_sum(self, draws: int, level: Fraction = LEVEL) -> int:
+    def half_width_of_sum(self, draws: int, level: Fraction = LEVEL) -> float:
         """Half the width of the interval for a sum of independent draws, in records, as in the catalogue's table.
 
         It is the exact half width for the next number of draws in the table. A sum of more draws has a wider
@@ -117,14 +122,14 @@ class NoiseLaw(ABC):
         """
         return self.exact_half_width(_grid(draws)[-1], level)
 
-    def exact_half_width(self, draws: int, level: Fraction = LEVEL) -> int:
+    def exact_half_width(self, draws: int, level: Fraction = LEVEL) -> float:
         """The smallest c with P(|S| <= c) >= level, in records, where S is a sum of independent draws.
 
         The result is at most 1 too large; above 10^7 records it may be a few parts in 10^8 too large.
         """
         return _exact_half_width(self, draws, level)
 
-    def half_width_grid(self, draws: int, level: Fraction = LEVEL) -> list[tuple[int, int]]:
+    def half_width_grid(self, draws: int, level: Fraction = LEVEL) -> list[tuple[int, float]]:
         """The catalogue's table of `half_width_of_sum`: (most draws of a sum, half width in records), rising."""
         return [(number, self.exact_half_width(number, level)) for number in _grid(draws)]
 
@@ -161,7 +166,7 @@ class NoiseLaw(ABC):
 
 
 @lru_cache(maxsize=65536)
-def _exact_half_width(law: NoiseLaw, draws: int, level: Fraction) -> int:
+def _exact_half_width(law: NoiseLaw, draws: int, level: Fraction) -> float:
     if draws == 1:
         return law.half_width(level)
     sigma = math.sqrt(draws * law.variance)

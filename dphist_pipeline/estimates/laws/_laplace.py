@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import marked
 from dphist_pipeline.estimates.certified import Law
-from dphist_pipeline.estimates.laws._interface import NoiseLaw, Reals, Tail
+from dphist_pipeline.estimates.laws._interface import LEVEL, NoiseLaw, Reals, Tail
 
 # Values of t as fractions of 1/scale, where M becomes infinite. Dense near 0 for many draws, and near 1 for one draw.
 TRIALS = np.concatenate([0.9 ** np.arange(1, 151), 1 - 0.8 ** np.arange(1, 41)])
@@ -37,7 +37,7 @@ class DiscreteLaplace(NoiseLaw):
         """exp(-1/scale), the ratio of the probabilities of neighbouring numbers."""
         return math.exp(-1 / self.scale)
 
-    def half_width(self, level: Fraction) -> int:
+    def half_width(self, level: Fraction) -> float:
         """The smallest c with P(|noise| <= c) >= level, decided by certified enclosures."""
         law, outside = Law("laplace_magnitude", 1 / self.scale), 1 - level
         c = max(0, int(self.scale * math.log(1 / outside)) - 1)
@@ -94,10 +94,78 @@ class DiscreteLaplace(NoiseLaw):
         return Scales.bound_of_draws([(self.scale, weight, number) for weight, number in weights], aim)
 
 
+@dataclass(frozen=True)
+class LaplaceInParts(DiscreteLaplace):
+    """Discrete Laplace noise that was drawn in parts of a record, as where amounts split rows.
+
+    Its widths are those in parts, divided by `parts`; in deviations they are the same.
+    """
+
+    parts: int
+
+    @property
+    def in_parts(self) -> NoiseLaw:
+        """The law of the same noise, counted in parts."""
+        return noise_law(self.scale * self.parts)
+
+    @property
+    def named(self) -> str:
+        """The scale as published files have it: a fraction that `parts` would reduce, so that it names them, too."""
+        return f"{self.scale.numerator * self.parts}/{self.scale.denominator * self.parts}"
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, in records squared."""
+        return self.in_parts.variance / self.parts**2
+
+    def half_width(self, level: Fraction) -> float:
+        """The smallest whole number c of parts with P(|noise| <= c) >= level, in records."""
+        return self.in_parts.half_width(level) / self.parts
+
+    def exact_half_width(self, draws: int, level: Fraction = LEVEL) -> float:
+        """As `half_width`, of a sum of draws."""
+        return self.in_parts.exact_half_width(draws, level) / self.parts
+
+    def linear_reach(self, draws: int, level: Fraction = LEVEL) -> float:
+        """As in parts: it is in deviations."""
+        return self.in_parts.linear_reach(draws, level)
+
+    @property
+    def moments(self) -> tuple[Reals, Reals]:
+        """The tried values, per record, and log M there."""
+        rates, logs = self.in_parts.moments
+        return rates * self.parts, logs
+
+    def tail_of_sum(self, weights: Sequence[tuple[float, int]]) -> Tail | None:
+        """As in parts."""
+        tail = self.in_parts.tail_of_sum(weights)
+        return None if tail is None else Tail(tail.rate * self.parts, tail.factor)
+
+    def bound_of_sum(self, weights: Sequence[tuple[float, int]], aim: float = 1e-6) -> Tail:
+        """As in parts."""
+        bound = self.in_parts.bound_of_sum(weights, aim)
+        return Tail(bound.rate * self.parts, bound.factor)
+
+
 @lru_cache(maxsize=4096, typed=True)  # by a whole number's or fraction's law, never by that of an equal float
-def noise_law(scale: Fraction) -> NoiseLaw:
-    """The law of the noise that a scale, in records, names in measurements' answers and in published files."""
-    return DiscreteLaplace(scale)
+def noise_law(scale: Fraction, parts: int = 1) -> NoiseLaw:
+    """The law of the noise that a scale, in records, names in measurements' answers and in published files.
+
+    Args:
+        parts: of a record, in which noise was drawn.
+    """
+    return DiscreteLaplace(scale) if parts == 1 else LaplaceInParts(scale, parts)
+
+
+def named_law(scale: str) -> NoiseLaw:
+    """The law that the text of a scale names in published files; see `LaplaceInParts.named`."""
+    return noise_law(Fraction(scale), parts_named(scale))
+
+
+def parts_named(scale: str) -> int:
+    """The parts of a record that the text of a scale names; 1 where noise was drawn in records."""
+    numerator, _, denominator = scale.partition("/")
+    return math.gcd(int(numerator), int(denominator)) if denominator else 1
 
 
 # Shares are calibrated for draws that vary as much as those of scale 1; those of less are mostly 0.

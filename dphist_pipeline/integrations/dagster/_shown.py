@@ -16,7 +16,7 @@ import dagster as dg
 import numpy as np
 
 from dphist_pipeline.answering.quality_tables import PublishedQuality
-from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, Domain
+from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
@@ -61,12 +61,12 @@ def described(spec: ReleaseSpec) -> str:
     grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
     when = "" if spec.period == "none" else f", for each {spec.period}"
     who = "each row" if spec.privacy_unit == "row" else f"each {spec.privacy_unit}"
-    first = grid.axes[0]
+    first = grid.of_rows.axes[0]
     if isinstance(first, CalendarAxis):
         box = ""
     elif isinstance(first, BinnedAxis):
         box = f"{{'{first.name}': [{first.edges[0]:g}, {first.edges[1]:g}]}}"
-    else:
+    elif isinstance(first, CategoricalAxis):
         box = f"{{'{first.name}': '{first.values[0]}'}}".replace("''", "'")
     each = [spec.release] if spec.family is None else [f"{spec.release}_{table}" for table in spec.family.names]
     tables = "\n".join(f"SELECT * FROM r.{one};" for one in each)

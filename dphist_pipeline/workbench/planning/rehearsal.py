@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.base.csv_text import sign_of
 from dphist_pipeline.base.domain import (
     SECONDS,
+    AmountAxis,
     Axis,
     BandedAxis,
     BinnedAxis,
@@ -213,11 +214,11 @@ def _release_time(spec: ReleaseSpec, period: Period) -> datetime:
 
 def _answers(publication: Release) -> Iterator[dict[str, Any]]:
     """The counts of the whole table, and of the first category or bin of its first axis."""
-    axis = domain_of(publication.audit["axes"]).axes[0]
+    axis = domain_of(publication.audit["axes"]).of_rows.axes[0]
     questions: list[tuple[str, dict[str, Any]]] = [("all cells", {})]
     if isinstance(axis, CategoricalAxis):
         questions.append((f"{axis.name} = {axis.values[0]}", {axis.name: axis.values[0]}))
-    else:
+    elif isinstance(axis, BinnedAxis):
         ends = tuple(map(day_of, axis.edges[:2])) if isinstance(axis, CalendarAxis) else axis.edges[:2]
         questions.append((f"the first bin of {axis.name}", {axis.name: ends}))
     for description, box in questions:
@@ -367,6 +368,9 @@ def _axis_values(axis: Axis, rows: int, draws: np.random.Generator) -> Values:
     if isinstance(axis, BandedAxis):
         first = {cell: text for text, cell in reversed([*axis.bands.items()])}
         return _categories([first[cell] for cell in sorted(first)], cells, undeclared)
+    if isinstance(axis, AmountAxis):  # a few of which lie beyond the ends, as in real files
+        shares = draws.uniform(0, 1, rows) + undeclared
+        return list((axis.low + (axis.high - axis.low) * shares).tolist())
     return _numbers(axis, cells, undeclared, draws.uniform(0.05, 0.95, rows))
 
 

@@ -5,6 +5,7 @@
 -- In: the name of the macro that asks, for its messages; the arguments of dph_mean.
 {% set asked_by = 'asked_by' -%}
 {% set conditions = 'conditions_of_boxes' -%}
+{% set also = 'r.half_part' -%}
 {% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set weights -%}
     SELECT v.name, i.grid, i.axis, i.position, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight
@@ -37,7 +38,7 @@ closed AS (
         (ends.low_end + ends.high_end) / 2 AS middle
     FROM (
         SELECT
-            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.bin_lower, b.bin_upper, b.first_value, b.last_value, b.atoms,
+            b.grid, b.axis, b.stride, b.size, b.position, b.calendar, b.amount, b.bin_lower, b.bin_upper, b.first_value, b.last_value, b.atoms,
             CASE
                 WHEN isfinite(b.first_value) THEN b.first_value
                 WHEN b.calendar THEN date_diff('day', DATE '1970-01-01', TRY_CAST(given.low AS DATE))
@@ -66,7 +67,7 @@ along AS (
 ),
 moments AS (
     SELECT
-        s.*, c.period_end, c.has_bars, c.step, c.gamma, c.delta, c.noise_scale, c.noise_variance,
+        s.*, c.half_part, c.period_end, c.has_bars, c.step, c.gamma, c.delta, c.noise_scale, c.noise_variance,
         EXISTS (FROM noise_levels AS n WHERE n.period = s.period AND n.revision = s.revision AND n.level > 0) AS is_nested,
         v.low_low, v.low_rows, v.high_high, v.high_rows,
         CASE
@@ -183,7 +184,7 @@ first_problems AS (
         FROM bins AS b
         GROUP BY b.grid, b.axis
     ) AS w ON w.grid = k.grid AND w.axis = k.axis
-    WHERE k.low_end > k.high_end OR (k.low_end = k.high_end AND NOT w.is_whole)
+    WHERE k.low_end > k.high_end OR (k.low_end = k.high_end AND NOT w.is_whole AND NOT k.amount)
     UNION ALL
     SELECT 'axis ' || k.axis || ' holds days, which have no sum; dph_mean takes it'
     FROM closed AS k

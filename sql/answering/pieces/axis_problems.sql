@@ -10,6 +10,10 @@ JOIN (
 ) AS known ON known.grid = chosen.grid
 JOIN (SELECT unnest(TRY_CAST({{ axes }} AS VARCHAR[])) AS axis) AS unknown ON NOT list_contains(known.axes, unknown.axis)
 UNION ALL
+SELECT 'axis ' || w.axis || ' is an amount: its rows are not counted by size; ask for its sum or mean, by dph_sum or dph_mean'
+FROM wanted_axes AS w
+WHERE w.is_asked AND w.amount
+UNION ALL
 SELECT 'the axes are a list of names, as [''' || CAST({{ axes }} AS VARCHAR) || '''], not ' || CAST({{ axes }} AS VARCHAR)
 WHERE {{ axes }} IS NOT NULL AND TRY_CAST({{ axes }} AS VARCHAR[]) IS NULL
 UNION ALL

@@ -2,7 +2,9 @@
 -- In: `conditions`, the name of what has them (source, axis, kind, members), if those of the boxes are not all; named (name, source): a name stands for the cells that lie in all of its sources, `inner` for
 -- those that lie in them entirely; `is_range`, for the positions of dph_range; `takes_any_end`, whether a box may cut bins.
 grid_axes AS (
-    SELECT DISTINCT bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar FROM bins
+    SELECT DISTINCT
+        bins.grid, bins.axis, bins.level_of, bins.stride, bins.size, bins.binned, bins.calendar, bins.amount
+    FROM bins
 ),
 axes AS (
     SELECT
@@ -200,6 +202,10 @@ problems AS (
             OR (axes.high IS NULL AND axes.members[2] IS NOT NULL)
             OR axes.low >= axes.high OR isnan(axes.high)
     END
+    UNION ALL
+    SELECT 'axis ' || a.axis || ' is an amount: its rows are not counted by size; ask for its sum or mean, by dph_sum or dph_mean'
+    FROM grid_axes AS a JOIN asked_conditions AS c ON c.axis = a.axis
+    WHERE a.amount
     UNION ALL
     SELECT 'axis ' || cuts.axis || ': ' || cuts.written || ' is not an edge; the nearest are '
         || concat_ws(' and ', cuts.edge_below, cuts.edge_above)

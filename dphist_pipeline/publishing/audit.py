@@ -150,6 +150,7 @@ class Audit(BaseModel):
     take: _Text = _fact("`one_per_cell`, where a unit counts once in a cell; left out where all rows count")
     neighbours: _Text = _fact("`add_remove`, `substitute` or `local`")
     sensitivity: _Count | None = _fact("how far one unit moves the counts")
+    year_rows: _Count = _fact("rows of a unit that a calendar year pays for at this price, in an individual account")
     engine: _Text = _fact("that counted, if not DuckDB and Polars")
     engine_version: _Text = _fact("version of DuckDB that an operator allowed")
     required_checks: list[_Text] = _fact("upstream checks without which nothing is released")

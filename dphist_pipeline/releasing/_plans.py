@@ -141,6 +141,8 @@ def request_of(
         engine=engine or spec.engine,
         versions=untested(),
         checks=spec.required_checks if "checks" in spec.requires else (),
+        rows=spec.max_rows_per_unit,
+        quality=spec.quality is not None,
         **_query_of(spec),
     )
 

@@ -106,7 +106,8 @@ def check(
         _zone_doubt(checked.time_zone),
         _doubt_of_persons(checked),
     ]
-    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public")]
+    individual = individual_account(checked, store)
+    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *individual[1:]]
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -132,6 +133,7 @@ def check(
         "sensitivity": checked.sensitivity,
         "epsilon": str(checked.epsilon),
         "account": checked.account,
+        **({"individual": individual[0]} if individual else {}),
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
@@ -161,7 +163,7 @@ def check(
             **amount_in_words(checked),
             **quality_in_words(checked),
             **declared_in_words(checked),
-            "account": checked.account,
+            "account": ": ".join([checked.account, *individual[:1]]),
             "columns": columns,
             **({"copied to": bucket} if bucket else {}),
         }
@@ -352,6 +354,21 @@ def remarks_of(spec: ReleaseSpec) -> list[str]:
     return [*spec.remarks, *quality_left_out(spec, per), *small_share(spec, rows, per)]
 
 
+def individual_account(spec: ReleaseSpec, store: Path | None) -> list[str]:
+    """What a release can count by its account, where each unit pays for its own rows, and then what to beware of."""
+    statement = AccountRunway.statement(spec, store)
+    if isinstance(statement, str) or not statement.account.is_individual:
+        return []
+    if statement.most_rows(spec.epsilon, spec.max_rows_per_unit) == 0:
+        return ["a release would count nobody", f"Account '{spec.account}' cannot pay for one row at this price."]
+    return [
+        AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says,
+        "Units with many rows are left out in the course of a year and counted again from 1 January. Changes "
+        "within a year mix the world with that; a revision counts fewer units than what it replaces; a period that is "
+        "released late uses up the year of its release.",
+    ]
+
+
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
     """The quality table, if there is one, for a terminal: what it costs, and how far off its numbers will be."""
     if spec.quality is None:
@@ -439,6 +456,13 @@ def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     statement = AccountRunway.statement(spec, store)
     if isinstance(statement, str):
         return {"name": spec.account, "known": False, "because": statement}
+    if statement.account.is_individual:
+        says = AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says
+        facts = {
+            "accounting": "individual",
+            "left_in_words": f"{as_text(statement.total)} a year for the rows of a unit",
+        }
+        return {"name": spec.account, "known": True, "total": str(statement.total), **facts, "lasts": says}
     return {
         "name": spec.account,
         "known": True,

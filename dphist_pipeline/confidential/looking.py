@@ -267,7 +267,7 @@ def _spellings(
 
 
 def _query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, object]) -> list[Any]:
-    """Rows of a statement, given the parameters that it names: DuckDB refuses others."""
+    """Queries, given the parameters that it names: DuckDB refuses others."""
     return connection.execute(
         sql, {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", sql)}
     ).fetchall()

@@ -570,7 +570,7 @@ def marking_uncharged() -> Iterator[None]:
 
 
 def resolve_period(spec: ReleaseSpec, key: str | None, now: datetime) -> Period:
-    """The period of that key, which must be over; the latest finished one when none is named."""
+    """Finds the period of that key, which must be over; the latest finished one when none is named."""
     if key is None:
         return spec.latest_period(now)
     period = spec.period_named(key)

@@ -777,6 +777,11 @@ class CubeSpec(BaseModel):
             if spec.grid.cells > MOST_CELLS:
                 problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
                 mistakes = [(("domain",), problem)]
+            elif spec.grid.amount is not None:
+                problem = (
+                    "has an amount, which is released from a spec alone: how finely it is split depends on epsilon"
+                )
+                mistakes = [(("domain",), problem)]
             elif taken := unit_mistakes(spec.derive, spec.privacy_unit.columns):
                 mistakes = [(("derive", *at), problem) for at, problem in taken]
             elif spec.privacy_unit == EVERY_ROW and spec.max_rows_per_unit != 1:

@@ -86,4 +86,6 @@ def test_pages_and_the_command_line_tell_sums_and_no_interval_at_an_end(made: Of
     assert made.run("quality", "wards").code == 0
     assert made.run("synthesize", "wards", "--output", tmp_path / "s.parquet").code == 1
     assert made.run("export", "wards", "--to", "csv", "--output", tmp_path / "cells.csv").code == 0
+    for form in ("px", "sdmx-csv"):
+        assert "sums and means" in made.run("export", "wards", "--to", form, "--output", tmp_path / f"e.{form}").err
     assert "amount" in made.run("check", "spec.yaml").out

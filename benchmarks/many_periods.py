@@ -5,9 +5,10 @@ one Python process, without catalogue and pages; one release makes those, and th
 processes of `dphist release`, the processor seconds with those of child processes, and the bytes that a release wrote.
 All stores take turns. `fixed_task.py` tells how fast the machine is.
 
-    python benchmarks/many_periods.py [--weeks 0 300 1000] [--repeats 5] [--to FILE]
+    python benchmarks/many_periods.py [--weeks 0 300 1000] [--repeats 5] [--keep FOLDER] [--to FILE]
 
-At 0 weeks each turn has a new store. Writes JSON to benchmarks/results/many_periods.json.
+At 0 weeks each turn has a new store. Stores of the others are kept in a folder, where 1,000 weeks take ten minutes.
+Writes JSON to benchmarks/results/many_periods.json.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ROWS = """COPY (
     FROM range({weeks} * 20) AS numbers(i) ORDER BY day
 ) TO '{file}' (FORMAT parquet)"""
 SPEC: dict[str, Any] = {
-    **{"release": "daily", "privacy_unit": "person", "max_rows_per_unit": 1, "neighbours": "add_remove"},
+    **{"release": "weekly", "privacy_unit": "person", "max_rows_per_unit": 1, "neighbours": "add_remove"},
     **{"epsilon": 1, "account": "study", "mechanism": "geometric", "period": "week", "period_column": "day"},
     "axes": [
         {"column": "age", "start": 0, "stop": 100, "width": 10},
@@ -65,9 +66,10 @@ def prepare(folder: Path, source: Path, weeks: int) -> None:
             release(loaded, folder / "store", period=str(FIRST + timedelta(weeks=week)))
 
 
-def released(folder: Path, week: int) -> dict[str, float]:
+def released(folder: Path) -> dict[str, float]:
     """One release of the next week, and the bytes of the files that were written below the public folder."""
     public = folder / "store" / "public"
+    week = len([*public.glob("weekly/period=*")])
     before = {file: file.stat().st_ino for file in public.rglob("*") if file.is_file()}
     words = ["release", str(folder / "release.yaml"), "--store", str(folder / "store")]
     words += ["--period", str(FIRST + timedelta(weeks=week))]
@@ -76,21 +78,25 @@ def released(folder: Path, week: int) -> dict[str, float]:
     return {**used, "written": sum(file.stat().st_size for file in files if file.name != "catalog.duckdb")}
 
 
-def measure(weeks: list[int], repeats: int) -> dict[str, Any]:
+def measure(weeks: list[int], repeats: int, keep: Path | None) -> dict[str, Any]:
     """The figures of some turns, and how quick and how busy the machine was."""
     turns, load, fixed = defaultdict[int, list[dict[str, float]]](list), [], []
     with tempfile.TemporaryDirectory() as name:
-        base, source = Path(name), Path(name) / "rows.parquet"
-        duckdb.connect().execute(ROWS.format(first=FIRST, weeks=max(weeks) + repeats + 1, file=source))
+        base = keep or Path(name)
+        source = base / "rows.parquet"
+        base.mkdir(exist_ok=True)
+        if not source.exists():
+            duckdb.connect().execute(ROWS.format(first=FIRST, weeks=max(weeks) + 40, file=source))
         for number in filter(None, weeks):
-            prepare(base / str(number), source, number)
-            released(base / str(number), number)
+            if not (base / str(number)).exists():
+                prepare(base / str(number), source, number)
+            released(base / str(number))
         for turn in range(repeats):
             for number in weeks:
-                folder = base / (str(number) if number else f"none {turn}")
+                folder = base / str(number) if number else Path(name) / f"none {turn}"
                 if not number:
                     prepare(folder, source, 0)
-                turns[number].append(released(folder, number + 1 + turn if number else 0))
+                turns[number].append(released(folder))
             load.append(os.getloadavg()[0])
             fixed.append(fixed_task.seconds())
     first = statistics.median(turn["processors"] for turn in turns[weeks[0]])
@@ -117,9 +123,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weeks", type=int, nargs="+", default=[0, 300, 1000])
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--keep", type=Path, help="a folder of stores, made where they lack, and used again")
     parser.add_argument("--to", type=Path, default=PROJECT / "benchmarks/results/many_periods.json")
     given = parser.parse_args()
-    text = json.dumps(measure(given.weeks, given.repeats), indent=1) + "\n"
+    text = json.dumps(measure(given.weeks, given.repeats, given.keep), indent=1) + "\n"
     given.to.parent.mkdir(exist_ok=True)
     given.to.write_text(text)
     sys.stdout.write(text)

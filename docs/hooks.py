@@ -396,6 +396,24 @@ def command_ratios() -> str:
     return table(["command", "× imports", "× before, median", "× before, fewest"], lines)
 
 
+def many_periods() -> str:
+    """Processor seconds of a release beside many published periods, and the bytes that it writes."""
+    held = json.loads((MEASURED / "many_periods.json").read_text(encoding="utf-8"))
+    lines = (
+        [f"{row['weeks']:,}", f"{row['processors']:.2f}", f"{row['by_first']:.2f}", f"{row['written'] / 1000:,.0f}"]
+        for row in held["releases"]
+    )
+    return table(["published periods", "processors", "× at none", "kB written beside the catalogue"], lines)
+
+
+def row_path() -> str:
+    """Processor seconds of each step from rows to counts, beside floors."""
+    held = json.loads((MEASURED / "row_path.json").read_text(encoding="utf-8"))
+    scan = held["steps"]["floor: scan three columns"]
+    lines = ([step, f"{seconds:.2f}", f"{seconds / scan:.1f}"] for step, seconds in held["steps"].items())
+    return table(["step", "processors", "× the scan"], lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
@@ -435,7 +453,16 @@ GENERATED: dict[str, Callable[[], str]] = {
             scale_engines,
             scale_steps,
         ),
-        *(scale_publishing, start_up, command_ratios, paper_claims, paper_contenders, classifier_accuracy),
+        *(
+            scale_publishing,
+            start_up,
+            command_ratios,
+            many_periods,
+            row_path,
+            paper_claims,
+            paper_contenders,
+            classifier_accuracy,
+        ),
     )
 }
 

@@ -140,8 +140,7 @@ def print_release(
     price = "nothing now" if replayed or not charged else f"epsilon {as_text(Fraction(audit['epsilon']))}"
     print_facts(
         {
-            "spent": f"{price}; account {statement.account.name} has {as_text(statement.left)} left of "
-            f"{as_text(statement.total)}{' this year' if statement.account.renews else ''}",
+            "spent": f"{price}; account {statement.account.name} {_rest(statement)}",
             "files": str(path),
             **({"copied to": copied_to} if copied_to else {}),
         }
@@ -166,6 +165,13 @@ def print_release(
         out.print(f"Every cell:   {escape(shlex.join(cells))}")
 
 
+def _rest(statement: Statement) -> str:
+    if statement.account.is_individual:
+        return "lets each unit pay for its own rows: dphist ledger show"
+    this_year = " this year" if statement.account.renews else ""
+    return f"has {as_text(statement.left)} left of {as_text(statement.total)}{this_year}"
+
+
 def _from_here(path: Path) -> str:
     working_folder = Path.cwd()
     return str(path.relative_to(working_folder) if path.is_relative_to(working_folder) else path)
@@ -183,9 +189,15 @@ def print_statement(statement: Statement, as_json: bool) -> None:
         {
             "protects": f"{account.privacy_unit} ({account.neighbours})",
             "total": as_text(statement.total) + (" each calendar year" if account.renews else ""),
-            "spent": as_text(statement.spent) + this_year,
-            "left": as_text(statement.left) + this_year,
-            **({"spent ever": as_text(statement.spent_ever)} if account.renews else {}),
+            **(
+                {"accounting": "individual: each unit pays for its own rows", **statement.individual}
+                if account.is_individual
+                else {
+                    "spent": as_text(statement.spent) + this_year,
+                    "left": as_text(statement.left) + this_year,
+                    **({"spent ever": as_text(statement.spent_ever)} if account.renews else {}),
+                }
+            ),
             **_read_by(statement),
         }
     )
@@ -272,9 +284,15 @@ def statement_facts(statement: Statement) -> dict[str, Any]:
         "neighbours": account.neighbours,
         "renews": account.renews,
         "total": str(statement.total),
-        "spent": str(statement.spent),
-        "spent_ever": str(statement.spent_ever),
-        "left": str(statement.left),
+        **(
+            {"accounting": account.accounting, "left_out": str(account.left_out), "individual": statement.individual}
+            if account.is_individual
+            else {
+                "spent": str(statement.spent),
+                "spent_ever": str(statement.spent_ever),
+                "left": str(statement.left),
+            }
+        ),
         "signatures": account.signatures,
         "decisions": list(map(decision_facts, statement.decisions)),
         "to_be_signed": statement.waiting,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.reading.source import withheld
 from dphist_pipeline.confidential.row_queries import ObservedRows
 
+UNCOUNTED = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
+
 
 def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     """Bounds the staged rows and counts them into `cube.npy`: int64, shape (cells,), in declared order; or the cells of
@@ -32,17 +35,35 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
         SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
         Halted: `DPHIST_MEMORY` in the environment is no size.
     """
-    problem = "its rows could not be counted: no memory or disk left? Nothing was charged for it."
     key = secrets.token_bytes(KEY_BYTES)
     with guarded_polars():
-        counted = withheld(plan.source.written, problem, lambda: _count(plan, staged, key))
+        counted = withheld(plan.source.written, UNCOUNTED, lambda: _count(plan, staged, key))
     cube, (counts, observed) = folder / "cube.npy", counted
     np.save(cube, counts)
     if observed is not None:
-        observed = replace(observed, misfiled=_count_misfiled(plan.misfiled, folder, problem, key))
+        observed = replace(observed, misfiled=_count_misfiled(plan.misfiled, folder, UNCOUNTED, key))
         row_tables.save(observed, folder)
     staged.unlink()
     return cube
+
+
+def write_granted_cube(plan: CountingPlan, granted: Mapping[int, Path], folder: Path) -> Path:
+    """Bounds and counts the rows of an individual account into `cube.npy`, as `write_cube` does.
+
+    Args:
+        granted: staged rows in folders, by the number of rows that is kept of each unit there.
+    """
+    cells = sum(table.cells for table in plan.marginals) if plan.marginals else plan.domain.cells
+    counts, key = np.zeros(cells, dtype=np.int64), secrets.token_bytes(KEY_BYTES)
+
+    def count() -> None:
+        for rows, staged in granted.items():
+            counts[:] += _count(replace(plan, max_rows_per_unit=rows), staged, key)[0]
+
+    with guarded_polars():
+        withheld(plan.source.written, UNCOUNTED, count)
+    np.save(folder / "cube.npy", counts)
+    return folder / "cube.npy"
 
 
 def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:

@@ -73,7 +73,8 @@ def show_records(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
 
 
 def _show(plan: CountingPlan, folder: Path, terminal: Terminal) -> None:
-    seen = count_source_rows(plan, folder)
+    of_period = plan if plan.per_unit is None else replace(plan, per_unit=replace(plan.per_unit, history=0))
+    seen = count_source_rows(of_period, folder)
     staged = stage_rows(replace(plan, rows_seen=plan.max_rows_per_unit), folder)
     rows, most = _stage_rows(plan, staged, folder)
     plan = replace(plan, rows_seen=1 if plan.privacy_unit == "row" else max(plan.max_rows_per_unit, most))
@@ -123,8 +124,10 @@ def _lines(
 
 
 def _axis_lines(plan: CountingPlan, seen: SeenRows | None, rows: int, observed: ObservedRows) -> Iterator[str]:
-    spellings = seen.spellings if seen is not None else [None] * len(plan.domain.axes)
-    for axis, (unparsed, undeclared), common in zip(plan.domain.axes, observed.failures, spellings, strict=True):
+    spellings = seen.spellings if seen is not None else [None] * len(plan.read.axes)
+    by_axis = dict(zip((axis.name for axis in plan.read.axes), spellings, strict=True))
+    for axis, (unparsed, undeclared) in zip(plan.domain.axes, observed.failures, strict=True):
+        common = by_axis.get(axis.name, [])  # what is derived has no spelling
         declared = f"declared {rows - unparsed - undeclared:,}"
         yield f"axis {axis.name}: {declared}, undeclared {undeclared:,}, not parsed {unparsed:,}"
         if common is None:
@@ -249,7 +252,7 @@ def _spellings(
     number: int,
     read: Positions,
 ) -> list[tuple[str, int]] | None:
-    axis = plan.domain.axes[number]
+    axis = plan.read.axes[number]
     spelling = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
     rows = f"SELECT {spelling} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
     rows += f" FROM ({source.relation}) WHERE {in_period(plan, source)}"
@@ -267,7 +270,7 @@ def _spellings(
 
 
 def _query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, object]) -> list[Any]:
-    """Rows of a statement, given the parameters that it names: DuckDB refuses others."""
+    """Queries, given the parameters that it names: DuckDB refuses others."""
     return connection.execute(
         sql, {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", sql)}
     ).fetchall()

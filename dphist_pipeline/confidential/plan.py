@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from math import prod
+from typing import Literal
 
-from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.base.domain import Axis, Domain
 from dphist_pipeline.base.reading import Reading
+from dphist_pipeline.confidential.unit_values import UnitValue
 from dphist_pipeline.spec.declared_columns import Condition, DerivedColumn
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import PrivacyUnit, Source, SqlFile
@@ -48,6 +51,16 @@ class Marginal:
 
 
 @dataclass(frozen=True)
+class UnitRows:
+    """What is derived of each unit's own rows before they are counted."""
+
+    read: tuple[Axis, ...]  # the axes whose columns are read; they put a unit's rows in order
+    values: tuple[int | UnitValue, ...]  # of each axis of the grid: the axis that is read, or what is derived
+    take: Literal["all", "first", "last"] = "all"  # which rows of a unit and period are left
+    history: int = 0  # days before the period whose rows are read, too, and never counted
+
+
+@dataclass(frozen=True)
 class CountingPlan:
     """All that reading and counting take."""
 
@@ -68,5 +81,18 @@ class CountingPlan:
     marginals: tuple[Marginal, ...] = ()  # what is counted instead of the grid's cells, one after the other
     parts: int = 1  # of which a row is split between the ends of an amount; 1 without one
     distinct: bool = False  # whether a unit counts once in a cell: its equal rows are one row before they are bounded
+    per_unit: UnitRows | None = None  # what follows from several rows of a unit; None where nothing does
     outside: bool = False  # whether rows outside the period are taken, instead of those in it
     misfiled: CountingPlan | None = None  # takes the rows that no period looks for in this period's own files
+
+    @property
+    def read(self) -> Domain:
+        """The axes whose columns are read."""
+        return self.domain if self.per_unit is None else Domain(self.per_unit.read)
+
+    @property
+    def reads_from(self) -> datetime | None:
+        """The first moment whose rows are read: the period's start, or some days before it."""
+        if self.per_unit is None or self.period.start is None:
+            return self.period.start
+        return self.period.start - timedelta(days=self.per_unit.history)

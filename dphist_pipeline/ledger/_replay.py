@@ -21,7 +21,10 @@ _NOTE: tuple[set[str], set[str]] = ({"charge", "text"}, set())
 # What a body must hold, by the kind of its entry, and what it may hold beside that.
 _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "created": ({"ledger", "schema_version"}, {"operator", "signed"}),
-    "opened": ({"privacy_unit", "neighbours", "total", "renews", "store"}, {"signatures", "signed"}),
+    "opened": (
+        {"privacy_unit", "neighbours", "total", "renews", "store"},
+        {"signatures", "signed", "accounting", "left_out"},
+    ),
     "raised": ({"total", "reason"}, {"signed"}),
     "keyed": ({"operator"}, {"signed"}),
     "rotated": ({"operator", "reason"}, {"signed"}),
@@ -32,7 +35,7 @@ _FACTS: dict[str, tuple[set[str], set[str]]] = {
     "moved": ({"to", "database"}, {"signed"}),
     "looked": ({"release", "period", "spec", "reason"}, {"signed"}),
     "listed": ({"waiting"}, {"signed"}),
-    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder"}),
+    "charged": ({"epsilon", "digest", "reason"}, {"held", "upstream_checked", "allowed", "nonce", "folder", "granted"}),
     "published": ({"charge", "digest"}, set()),
     "rendered": ({"charge", "digest"}, set()),
     "approved": _NOTE,
@@ -202,7 +205,11 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
         *(account.privacy_unit, account.neighbours, account.store_id),
         upstream_checked=charge.upstream_checked,
         folder=charge.folder,
+        rows=charge.granted.rows if charge.granted else 0,
+        granted=charge.granted,
     )
+    if (charge.granted is not None) != account.is_individual:
+        raise _BrokenRule(f"{charge.title} does not pay as its account asks for")
     if books.judge_charge(request, facts["year"], recorded=True) is not None:
         raise _BrokenRule(f"{charge.title} is charged a second time")
     own, general = (

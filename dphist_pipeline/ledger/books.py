@@ -32,6 +32,7 @@ from dphist_pipeline.ledger.entries import (
     note_of,
     read_exact,
 )
+from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import signer_of
 
@@ -66,6 +67,7 @@ class Books:
     # Rows about releases that were judged by an earlier program: added up, but posted only once they are asked for.
     unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
     adoptions: list[tuple[int, int]] = field(default_factory=list)  # number of the entry, and its year
+    elsewhere: list[tuple[int, str, Fraction]] = field(default_factory=list)  # number of an adoption, account, epsilon
     # Epsilon by account, then by year of the charges and how many adoptions came before them.
     _spent: dict[str, dict[tuple[int, int], Fraction]] = field(default_factory=dict)
 
@@ -148,6 +150,32 @@ class Books:
         """
         return charged == year or (year < charged and any(year == of for _, of in self.adoptions[before:]))
 
+    def counting_in(self, account: str, year: int) -> list[tuple[int, Fraction, Charge | None]]:
+        """What counts in a year of an account: number of the entry since which it does, epsilon, and the charge.
+
+        In the order of these numbers. What was spent elsewhere, and no ledger holds, has no charge. What is dated in a
+        later year counts since an adoption in this one; see `_counts_in`.
+        """
+        years, found = dict(self.adoptions), list[tuple[int, Fraction, Charge | None]]()
+        own = [(number, charge.year, charge.epsilon, charge) for number, charge in self.every_entry(account)]
+        stated = [(number, years[number], epsilon, None) for number, of, epsilon in self.elsewhere if of == account]
+        for number, charged, epsilon, charge in [*own, *stated]:
+            adopted = [other for other, of in self.adoptions if other >= number and of == year]
+            if charged == year:
+                found.append((number, epsilon, charge))
+            elif year < charged and adopted:
+                found.append((adopted[0], epsilon, charge))
+        return sorted(found, key=itemgetter(0))
+
+    def every_entry(self, account: str) -> list[tuple[int, Charge]]:
+        """The charges of an account, each with the number of the entry that states it, in the order of the ledger."""
+        self.every_charge()
+        return [(number, charge) for number, charge in self.paid if charge.account == account]
+
+    def paid_at(self, account: str) -> int:
+        """The number of the latest entry that changed what units of an account paid: a charge, or an adoption."""
+        return max([self.adopted_at, *(number for number, _ in self.every_entry(account))])
+
     def state(self, charge: Charge) -> str:
         """The state of a charge's publication, one of `_STATES`."""
         kinds = {"lost"} if charge.lost else {*self.notes.get(charge.number, {})}
@@ -181,6 +209,8 @@ class Books:
         revisions = self.revisions(request.release, request.period)
         if request.revision in revisions:
             return _matching_charge(revisions[request.revision], request)
+        if account.is_individual:
+            _refuse_unfiltered(account, request)
         if not recorded:
             self.permissions.required(request)
         due = max(revisions, default=0) + 1
@@ -189,7 +219,10 @@ class Books:
         if due > 1:
             limits.refuse_no_reason(f"{request.title}: a revision", request.reason)
             self._refuse_taking_over(revisions.values(), request)
-        self._refuse_overspend(account, request, year)
+        if account.is_individual:
+            self._refuse_uncounted(account, request, year)
+        else:
+            self._refuse_overspend(account, request, year)
         return None
 
     def judge_publication(self, charge: Charge, kind: str, facts: Mapping[str, Any]) -> bool:
@@ -233,11 +266,31 @@ class Books:
             if self.state(charge) in OPEN_STATES and charge.number > self.adopted_at and request.folder is not None:
                 refuse_other_folder(charge, request.folder)
 
+    def _refuse_uncounted(self, account: Account, request: ChargeRequest, year: int) -> None:
+        """Refuses to charge an individual account from another host, by what others paid since, or to count nobody.
+
+        Before rows were filtered, the request names no state, and only its price is judged.
+        """
+        granted, everybody = request.granted, Fraction(0)
+        for charge in (each for _, each in self.every_entry(account.name) if each.number > self.adopted_at):
+            if request.folder is not None and not charge.lost:
+                refuse_other_folder(charge, request.folder)
+        if request.rows < 1 or (granted is not None and granted.rows != request.rows):
+            raise ValueError("a price of no rows, or of other rows")
+        if granted is not None:
+            if (granted.year, granted.after) != (year, self.paid_at(account.name)):
+                raise errors.StateOvertaken(account=account.name)
+            if any(charge.granted and charge.granted.state == granted.state for charge in self.every_charge()):
+                raise ValueError("a state of two charges")
+            everybody = granted.everybody
+        pays = paid_by_year(account.total, account.left_out, everybody)
+        if price_of_row(request.epsilon, request.rows) > pays:
+            raise errors.counts_nobody(request, account, everybody)
+
     def _refuse_overspend(self, account: Account, request: ChargeRequest, year: int) -> None:
         remaining = account.total - self.spent(account.name, year if account.renews else None)
         if request.epsilon > remaining:
-            self.every_charge()
-            own = [(number, charge) for number, charge in self.paid if charge.account == account.name]
+            own = self.every_entry(account.name)
             before = {number: sum(adopted < number for adopted, _ in self.adoptions) for number, _ in own}
             spenders = [of for n, of in own if not account.renews or self._counts_in(year, of.year, before[n])]
             raise errors.overspend(request, account, remaining, spenders, year)
@@ -329,6 +382,7 @@ class Books:
             self._spend(charge, entry)
         for account, epsilon in facts["elsewhere"].items():
             self.add_spent(account, facts["year"], read_exact(epsilon))
+            self.elsewhere.append((entry.number, account, read_exact(epsilon)))
         self.adoptions.append((entry.number, facts["year"]))
 
     def _spend(self, charge: Charge, stated: Entry, added_up: bool = False) -> None:
@@ -373,6 +427,18 @@ def refuse_other_folder(charge: Charge, folder: Folder) -> None:
         raise errors.LedgerError("charged_elsewhere", charge=charge, there=charge.folder, here=folder)
 
 
+def _refuse_unfiltered(account: Account, request: ChargeRequest) -> None:
+    """Refuses what an individual account does not pay for, since no filter stands before it."""
+    wanted = {
+        "a quality table": request.quality,
+        "`require: checks`": request.checks,
+        "a signed query": request.query,
+        f"`engine: {request.engine}`": request.engine != "duckdb",
+    }
+    for what in (name for name, value in wanted.items() if value):
+        raise errors.LedgerError("not_individual", account=account.name, what=what)
+
+
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:
     sides = [(name, getattr(account, name), getattr(request, name)) for name in ("privacy_unit", "neighbours")]
     sides.append(("store", account.store_id, request.store_id))
@@ -391,4 +457,6 @@ def account_of(entry: Entry, facts: Mapping[str, Any]) -> Account:
         renews=facts["renews"],
         store_id=facts["store"],
         signatures=facts.get("signatures", 1),
+        accounting=facts.get("accounting", "summed"),
+        left_out=read_exact(facts["left_out"]) if "left_out" in facts else Fraction(0),
     )

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.base.reading import Reading
+from dphist_pipeline.ledger.individual import Granted
 
 NoteKind = Literal["approved", "rejected", "withdrawn"]
 
@@ -23,7 +24,9 @@ _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
 class Account:
     """Whose privacy is spent, in what terms, and how much of it in all (or each calendar year).
 
-    `signatures`: how many operators must sign a decision about it, 1 or 2.
+    `signatures`: how many operators must sign a decision about it, 1 or 2. `accounting`: `summed`, every charge counts
+    against the total; `individual`, see `ledger.individual`. `left_out`: share of the total that each charge adds for
+    the number of units that it is the first of the year to leave out; 0 for none.
     """
 
     name: str
@@ -33,6 +36,13 @@ class Account:
     renews: Literal["yearly"] | None
     store_id: str
     signatures: int = 1
+    accounting: Literal["summed", "individual"] = "summed"
+    left_out: Fraction = Fraction(0)
+
+    @property
+    def is_individual(self) -> bool:
+        """Whether each unit pays for its own rows."""
+        return self.accounting == "individual"
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,9 @@ class ChargeRequest(OfARelease):
     checks: tuple[str, ...] = ()  # of upstream assets, which hold it back where they fail: each needs a decision
     folder: Folder | None = None  # in which it would be drawn
     days: int | None = None  # length of its period; None without periods
+    rows: int = 0  # R, the most rows of a unit that it counts
+    quality: bool = False  # whether it asks for a quality table
+    granted: Granted | None = None  # in an individual account, once its rows were filtered
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,7 @@ class Charge(OfARelease):
     lost: bool = False
     year: int = 0  # in which it counts
     folder: Folder | None = None  # the only one that draws for it; earlier versions named none
+    granted: Granted | None = None  # in an individual account
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,13 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         allowed=tuple(facts.get("allowed", ())),
         year=facts["year"],
         folder=Folder(**facts["folder"]) if "folder" in facts else None,
+        granted=_granted(facts) if "granted" in facts else None,
     )
+
+
+def _granted(facts: Mapping[str, Any]) -> Granted:
+    stated = facts["granted"]
+    return Granted(**{**stated, "everybody": read_exact(stated["everybody"])}, year=facts["year"])
 
 
 def lost_charge(facts: Mapping[str, Any]) -> Charge:

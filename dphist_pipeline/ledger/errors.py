@@ -105,6 +105,21 @@ MESSAGES = {
         "it; this one is {here.id:.12} on {here.host}. Nothing was drawn or spent. Run the command there, or put that "
         f"folder back; if it is lost: {ADOPT}, then release anew, at its price: --revise --reason TEXT."
     ),
+    # Individual accounts.
+    "individual_needs": "Account '{account}' cannot be opened with `--accounting individual` without {what}.",
+    "individual_on_server": (
+        "The ledger at {where} is on a server, whose rules do not know individual accounts: keep the ledger in a file."
+    ),
+    "individual_reads_one": (
+        "Account '{account}' reads by the one source that it was opened with, since what each unit has paid is known "
+        "by its name as that source gives it: open another account for anything else."
+    ),
+    "individual_units": (
+        "Account '{account}' pays by the names of its units, which must be text, whole numbers or UUIDs in files that "
+        "are there; what their columns hold is {found}."
+    ),
+    "not_individual": "Account '{account}' is an individual one, which {what} cannot be charged to: leave it out.",
+    "state_overtaken": "Another charge to account '{account}' came first, or a new year began.",
     # Publications.
     "published_differs": (
         "{charge.title} was published already with values {there:.16}, not {asked:.16}. One charge pays for one set of "
@@ -212,6 +227,10 @@ class LedgerError(Halted):
 
 class LedgerBusy(LedgerError, TryAgain):
     """A file in use, or a server that does not answer, or no longer; a charge that was under way may have been made."""
+
+
+class StateOvertaken(LedgerError, TryAgain):
+    """What units had paid when rows were filtered is not what they have paid now; they are filtered again."""
 
 
 class FileExists(LedgerError):
@@ -326,6 +345,17 @@ def overspend(
         f"{wait}or raise the total: `dphist ledger raise {account.name} --total {total_needed} --reason '...'`."
     )
     return LedgerError("overspend", problem=problem, request=request, left=remaining, spenders=tuple(spenders))
+
+
+def counts_nobody(request: ChargeRequest, account: Account, everybody: Fraction) -> LedgerError:
+    """A charge to an individual account of which one row costs more than a unit may pay in a year."""
+    pays = account.total * (1 - account.left_out) - everybody
+    problem = (
+        f"{request.title} would count nobody: a row costs {as_text(request.epsilon / request.rows)} of epsilon, and in "
+        f"account '{account.name}' a unit has at most {as_text(max(pays, Fraction(0)))} for its rows this year; lower "
+        "`epsilon`, or wait for 1 January."
+    )
+    return LedgerError("counts_nobody", problem=problem, request=request)
 
 
 def _spenders_text(charges: Sequence[Charge]) -> str:

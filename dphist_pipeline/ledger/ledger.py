@@ -33,6 +33,7 @@ from dphist_pipeline.ledger.entries import (
     exact_text,
 )
 from dphist_pipeline.ledger.errors import LedgerError, UnknownAccount, not_recordable
+from dphist_pipeline.ledger.individual import Granted
 from dphist_pipeline.ledger.limits import refuse_no_reason, text_of
 from dphist_pipeline.ledger.opened import OpenedLedger, Writing, verify_whole
 from dphist_pipeline.ledger.postgresql import ledger_database
@@ -87,8 +88,14 @@ class Ledger(OpenedLedger):
 
         Its total is an exact epsilon, in all or for each calendar year. `also_of`: other accounts of the same source.
         """
+        if account.is_individual and self._file.engine != "sqlite":
+            raise LedgerError("individual_on_server", where=self._file.where)
         with self._writing() as writing:
             writing.books.judge_account(account)
+            if account.left_out:  # no charge buys that number yet
+                raise not_recordable("left-out", account.left_out, "left out")
+            if account.is_individual and source is None:
+                raise LedgerError("individual_needs", account=account.name, what="--source")
             facts = {
                 "privacy_unit": account.privacy_unit,
                 "neighbours": account.neighbours,
@@ -96,6 +103,8 @@ class Ledger(OpenedLedger):
                 "renews": account.renews,
                 "store": account.store_id,
                 **({"signatures": account.signatures} if account.signatures > 1 else {}),
+                **({"accounting": account.accounting} if account.is_individual else {}),
+                **({"left_out": exact_text(account.left_out)} if account.left_out else {}),
             }
             writing.decide("opened", account.name, facts, operator)
             if source is not None:
@@ -251,6 +260,7 @@ class Ledger(OpenedLedger):
                 return earlier_charge
             self._refuse_unlisted(writing)
             books.refuse_wrong_clock(writing.now, request.days)
+            granted = _stated(request.granted) if books.account(request.account).is_individual else {}
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
@@ -258,6 +268,7 @@ class Ledger(OpenedLedger):
                 **({"held": True} if request.held else {}),
                 **({"folder": vars(request.folder)} if request.folder else {}),
                 **({"upstream_checked": request.upstream_checked} if request.upstream_checked else {}),
+                **granted,
             }
             decision_numbers = [decision.number for decision in books.permissions.required(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.
@@ -286,6 +297,15 @@ class Ledger(OpenedLedger):
             self._refuse_unknown_charge(writing.books, charge)
             if not writing.books.judge_publication(charge, kind, facts):
                 writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)
+
+
+def _stated(granted: Granted | None) -> dict[str, Any]:
+    """What a charge to an individual account states; its year is the entry's."""
+    if granted is None:
+        raise ValueError("a charge to an individual account whose rows were not filtered")
+    facts = {**vars(granted), "everybody": exact_text(granted.everybody)}
+    del facts["year"]
+    return {"granted": facts}
 
 
 def _operator(name: str, key: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
 from dphist_pipeline.ledger.errors import LedgerError, not_recordable
+from dphist_pipeline.ledger.individual import paid_by_year
 from dphist_pipeline.ledger.letters import is_blank, is_disguised, without_invisible
 
 LARGEST_TOTAL = Fraction(1_000_000)
@@ -35,6 +36,26 @@ def refuse_bad_account(account: Account) -> None:
     if account.signatures not in (1, 2) or isinstance(account.signatures, bool):
         raise not_recordable("signatures", account.signatures, "1 or 2")
     refuse_bad_total(account.total)
+    if account.accounting not in ("summed", "individual"):
+        raise not_recordable("accounting", account.accounting, "'summed' or 'individual'")
+    if account.is_individual:
+        needs = {
+            "--renews yearly": account.renews is None,
+            "--neighbours add_remove": account.neighbours != "add_remove",
+            "a --privacy-unit that is not `row`": account.privacy_unit == "row",
+        }
+        for what in (name for name, missing in needs.items() if missing):
+            raise LedgerError("individual_needs", account=account.name, what=what)
+    if account.left_out:
+        _refuse_bad_share(account)
+
+
+def _refuse_bad_share(account: Account) -> None:
+    """Refuses a share for the number of units left out that leaves rows nothing, or buys no number."""
+    bought = account.total * account.left_out
+    fits = isinstance(account.left_out, Fraction) and SMALLEST_EPSILON <= bought <= LARGEST_EPSILON
+    if not fits or not account.is_individual or paid_by_year(account.total, account.left_out, Fraction(0)) < 1:
+        raise not_recordable("left-out", account.left_out, "a share between 0 and 1 of an individual account's total")
 
 
 def refuse_bad_total(total: Fraction) -> None:

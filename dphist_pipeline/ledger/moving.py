@@ -38,6 +38,8 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
         books = replay(old.where, all_entries(here))
         if books.ledger_id != expected_id:
             raise LedgerError("ledger_foreign", where=old.where, found=books.ledger_id, expected=expected_id)
+        if books.permissions.individual and new.engine != "sqlite":
+            raise LedgerError("individual_on_server", where=new.where)
         if books.moved is None or books.moved[0] == old.engine:
             writing = Writing(here, books, opened.present())
             writing.list_waiting(operator)

@@ -15,6 +15,7 @@ from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.ledger import errors as errors
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, NAMED, Decision, DecisionKind
 from dphist_pipeline.ledger.entries import ChargeRequest, Entry
+from dphist_pipeline.ledger.individual import KINDS
 from dphist_pipeline.ledger.signing import is_public_key, signer_of
 
 DECISIONS = frozenset(
@@ -49,6 +50,7 @@ class Permissions:
     waiting: dict[int, Entry] = field(default_factory=dict)
     lapsed: set[int] = field(default_factory=set)  # adoptions that waited until something was adopted or charged
     two_signatures: set[str] = field(default_factory=set)
+    individual: set[str] = field(default_factory=set)  # accounts in which each unit pays for its own rows
     strict: bool = False
     stating: bool = False
 
@@ -163,8 +165,11 @@ class Permissions:
                 del self.operators[old]
                 self.replaced[old] = facts["operator"]["key"]
                 self._know(facts["operator"])
-            case "opened" if facts.get("signatures") == 2:
-                self.two_signatures.add(str(entry.account))
+            case "opened":
+                if facts.get("signatures") == 2:
+                    self.two_signatures.add(str(entry.account))
+                if facts.get("accounting") == "individual":
+                    self.individual.add(str(entry.account))
             case "allowed":
                 decision = decision_of(str(entry.account), facts)
                 decision = replace(
@@ -221,6 +226,8 @@ class Permissions:
     def judge_allowed(self, account: str, facts: Mapping[str, Any], waiting: bool = False) -> Decision | None:
         """The same decision, where it stands already; refuses a source of another account (`waiting`: or reserved)."""
         draft = decision_of(account, facts)
+        if account in self.individual:
+            self._refuse_second_reading(account, draft)
         for decision in self.allowed.values():
             same = draft.kind not in NAMED or decision.name == draft.name
             if decision.account == account and _what(decision) == _what(draft) and same:
@@ -230,6 +237,20 @@ class Permissions:
             if others:
                 raise errors.source_of_another(draft.name, account, sorted(others))
         return None
+
+    def _refuse_second_reading(self, account: str, draft: Decision) -> None:
+        """Refuses whatever an individual account does not read by the reading that it was opened with.
+
+        What a unit paid is known by its name as text, which another reading of the same records would write otherwise.
+        """
+        reading, known = draft.reading, [each for each in self.ever.values() if each.account == account]
+        fixed = next((each.reading for each in known if each.reading), reading)
+        if reading is None or reading != fixed:
+            raise errors.LedgerError("individual_reads_one", account=account)
+        kinds = reading.unit_kinds
+        if len(kinds) != len(reading.unit) or not KINDS.issuperset(kinds):
+            found = ", ".join(kinds) or "not known: there are no such files yet"
+            raise errors.LedgerError("individual_units", account=account, found=found)
 
     def judge_disallowed(self, number: int, account: str | None = None) -> Decision:
         """The decision that is taken back, which must be in force, and that account's if one is named."""

@@ -56,6 +56,7 @@ from dphist_pipeline.publishing.picture_sums import Grid, Reals, end_in_words
 from dphist_pipeline.publishing.pictures import all_pictures
 from dphist_pipeline.publishing.rendering import render
 from dphist_pipeline.spec.declared_columns import conditions, derived_columns
+from dphist_pipeline.spec.unit_axes import in_words
 
 Rows = Sequence[Mapping[str, Any]]
 MOST_NAMED, ASKED_AXES = 12, 2
@@ -216,7 +217,7 @@ def axis_facts(axis: Axis, audit: Mapping[str, Any]) -> dict[str, Any]:
         }
     if isinstance(axis, AmountAxis):
         amount = audit["amount"]
-        ends = [f"{number_text(axis.written(end))} {amount.get('measured_in', '')}".rstrip() for end in axis.ends]
+        ends = [f"{number_text(f'{end:,.15g}')} {amount.get('measured_in', '')}".rstrip() for end in axis.ends]
         worth = f"{amount['worth_of_part']:.2g} {amount.get('measured_in', '')}".rstrip()
         return facts | {"kind": axis.kind, "low": ends[0], "high": ends[1], "parts": amount["parts"], "worth": worth}
     few = axis.bins <= MOST_NAMED
@@ -258,6 +259,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         "by_row": audit["privacy_unit"] == "row",
         "substitute": audit["neighbours"] == "substitute",
         "charges": charges_in_words(audit),
+        "of_units": list(in_words(audit.get("axes", ())).items()),
         "derived": [(one.column, one.says) for one in derived_columns(audit.get("derive", ()))],
         "kept": [one.says for one in conditions(audit.get("keep", ()))],
         **{"mechanism": mechanism, "fields": fields, "reach": None},

@@ -147,9 +147,12 @@ class Audit(BaseModel):
     account: _Text | None = _fact("account that paid; null in the local model")
     privacy_unit: _Text = _fact("who is protected: columns, `row` or `contributor`")
     max_rows_per_unit: _Count | None = _fact("how many rows of each unit count, at most")
-    take: _Text = _fact("`one_per_cell`, where a unit counts once in a cell; left out where all rows count")
+    take: _Text = _fact(
+        "`one_per_cell`: a unit counts once in a cell; `first`, `last`: one row of it counts; left out where all do"
+    )
     neighbours: _Text = _fact("`add_remove`, `substitute` or `local`")
     sensitivity: _Count | None = _fact("how far one unit moves the counts")
+    year_rows: _Count = _fact("rows of a unit that a calendar year pays for at this price, in an individual account")
     engine: _Text = _fact("that counted, if not DuckDB and Polars")
     engine_version: _Text = _fact("version of DuckDB that an operator allowed")
     required_checks: list[_Text] = _fact("upstream checks without which nothing is released")

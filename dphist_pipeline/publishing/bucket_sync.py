@@ -54,7 +54,7 @@ class Sent:
 
 
 def check_address(address: str) -> str:
-    """The address of a bucket and a prefix in it, as it is kept; refuses what is none, before anything is asked."""
+    """Checks the address of a bucket and a prefix in it, before anything is asked; gives it as it is kept."""
     if len(address) > 500 or not _ADDRESS.fullmatch(address):
         raise Halted(
             f"{address[:80]!r} is not the address of a bucket: write `s3://bucket/prefix`, `gs://bucket/prefix` or "

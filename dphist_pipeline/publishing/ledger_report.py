@@ -71,7 +71,11 @@ class LedgerReport:
                     "renews": account.renews,
                     "spent": as_text(statement.spent),
                     "spent_ever": as_text(statement.spent_ever),
-                    "left": as_text(statement.left),
+                    **(
+                        {"individual": "; ".join(f"{name}: {says}" for name, says in statement.individual.items())}
+                        if account.is_individual
+                        else {"left": as_text(statement.left)}
+                    ),
                     "spent_percent": float(100 * statement.spent / statement.total),
                     "allowed": [f"{decision.kind} {Statement.called(decision)}" for decision in statement.decisions],
                     "shared_with": [other.account.name for other in statement.shared],

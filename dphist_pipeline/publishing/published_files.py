@@ -18,7 +18,6 @@ from typing import Any
 
 from dphist_pipeline.base.files import open_regular, read_regular, replace_public
 from dphist_pipeline.errors import Halted
-from dphist_pipeline.publishing.audit import is_audit
 from dphist_pipeline.publishing.public_names import is_path, place_of
 from dphist_pipeline.publishing.values_digests import digest_of_family, digest_of_files
 
@@ -71,6 +70,8 @@ def read_sealed_audit(published: Path) -> dict[str, Any]:
     Raises:
         PublishedFilesDamaged: it is missing or altered; the files are not looked at.
     """
+    from dphist_pipeline.publishing.audit import is_audit  # most commands that open a store read no audit
+
     with suppress(OSError, ValueError, RecursionError):
         audit: dict[str, Any] = json.loads(read_regular(published / "audit.json"))
         if (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
+from dphist_pipeline.ledger.individual import PARTS, left_out_in_words, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
 
@@ -18,6 +20,7 @@ from dphist_pipeline.ledger.limits import text_of
 class Statement:
     """An account's standing: `spent` and `left` in `year` if it renews yearly, else ever.
 
+    In an individual account `spent` is what a unit has paid at most, and nothing that could be left is known.
     `charges`: oldest first.
     `states`: by number of a charge, what became of it: unpublished, waits, approved, published, rejected, withdrawn.
     `notes`: by number, what was said about it, in order.
@@ -44,6 +47,38 @@ class Statement:
         year = " this year" if self.account.renews else ""
         return f"{as_text(self.left)} of {as_text(self.total)} left{year}"
 
+    @property
+    def individual(self) -> dict[str, str]:
+        """What an individual account says in the place of what is left, from this year's charges alone."""
+        charges = [(charge, charge.granted) for charge in self.charges if charge.granted and charge.year == self.year]
+        each = Counter(f"{as_text(charge.epsilon)} for {granted.rows} rows" for charge, granted in charges)
+        prices = [(price_of_row(charge.epsilon, granted.rows), granted.rows) for charge, granted in charges]
+        facts = {"prices": ", ".join(f"{price} ({number} charges)" for price, number in each.items()) or "none yet"}
+        if charges:
+            year = self._paid_by_year(charges[-1][1].everybody)
+            facts["pays for"] = f"{year // prices[-1][0]} rows of a unit a year at the latest price"
+            facts["units"] = left_out_in_words(year, prices, [charge.title for charge, _ in charges])
+        return facts
+
+    def most_rows(self, epsilon: Fraction, rows: int) -> int:
+        """How many rows of a unit a year pays for at the price of one release; 0 where it would count nobody."""
+        latest = next((charge.granted for charge in reversed(self.charges) if charge.year == self.year), None)
+        everybody = latest.everybody if latest else Fraction(0)
+        return max(self._paid_by_year(everybody), 0) // price_of_row(epsilon, rows)
+
+    def counts_at_most(self, epsilon: Fraction, rows: int, period: str, most_periods: int) -> str:
+        """What a release by a spec can count of a unit, and from which period of a year on units are left out."""
+        most = self.most_rows(epsilon, rows)
+        names = [f"{period} {number}" for number in range(1, most_periods + 1)]
+        found = left_out_in_words(most * PARTS, [(PARTS, rows)] * most_periods, names)
+        return (
+            f"at the price of this release at most {most} rows of each unit are counted in a calendar year, fewer for "
+            f"whoever other releases of this account counted. By this release alone, a unit is, {found}"
+        )
+
+    def _paid_by_year(self, everybody: Fraction) -> int:
+        return paid_by_year(self.total, self.account.left_out, everybody)
+
     @staticmethod
     def called(decision: Decision) -> str:
         """What a decision allows, by its name; a source with how it is read."""
@@ -66,6 +101,7 @@ class Statement:
     @classmethod
     def _of(cls, books: Books, account: Account, year: int, shared: list[Statement]) -> Statement:
         spent, name = books.spent(account.name, year if account.renews else None), account.name
+        spent = min(spent, account.total) if account.is_individual else spent
         charges = [charge for charge in books.every_charge() if charge.account == name]
         return cls(
             account=account,

@@ -19,6 +19,7 @@ from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Famil
 from dphist_pipeline.base.reading import quote_in_words
 from dphist_pipeline.base.zone_data import zone_data_facts
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
+from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engines import engine_of
@@ -99,6 +100,7 @@ def audit_facts(
         **({"take": spec.take} if spec.take != "all" else {}),
         "neighbours": spec.neighbours,
         "sensitivity": mechanism_run.sensitivity,
+        **_facts_of_individual(ledger, charge),
         **_facts_of_reading(spec, ledger, charge),
         **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
         "mechanism": spec.mechanism,
@@ -113,6 +115,15 @@ def audit_facts(
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
+
+
+def _facts_of_individual(ledger: Ledger, charge: Charge) -> dict[str, Any]:
+    """How many rows of a unit a year pays for at the price of a charge, where each unit pays for its own."""
+    if charge.granted is None:
+        return {}
+    account = ledger.account(charge.account)
+    year = paid_by_year(account.total, account.left_out, charge.granted.everybody)
+    return {"year_rows": year // price_of_row(charge.epsilon, charge.granted.rows)}
 
 
 def _amount(spec: ReleaseSpec) -> dict[str, Any]:

@@ -47,12 +47,18 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
         progress("reading, bounding and counting by Spark")
         return spark.write_cube(plan, address, folder)
     from dphist_pipeline.confidential import cube
+
+    staged = stage(plan, folder, progress)
+    progress("bounding and counting")
+    return cube.write_cube(plan, staged, folder)
+
+
+def stage(plan: CountingPlan, folder: Path, progress: Callable[[str], None]) -> Path:
+    """Reads the records of a plan into a private file, by DuckDB."""
     from dphist_pipeline.confidential.reading import ingest
 
     progress("reading records")
-    staged = ingest.stage_rows(plan, folder)
-    progress("bounding and counting")
-    return cube.write_cube(plan, staged, folder)
+    return ingest.stage_rows(plan, folder)
 
 
 def check(plan: CountingPlan, decisions: Sequence[Decision], folder: Path) -> dict[str, str]:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, assert_never
 
 from dphist_pipeline.base.domain import Axis, Domain, Family, groups_along
 from dphist_pipeline.base.engine_versions import untested
 from dphist_pipeline.base.reading import Reading
-from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
+from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan, UnitRows
+from dphist_pipeline.confidential.unit_values import (
+    Count,
+    DaysSince,
+    FirstValue,
+    IsNew,
+    LastValue,
+    Number,
+    UnitValue,
+)
 from dphist_pipeline.errors import Halted, first_of
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import ChargeRequest
@@ -19,6 +28,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.periods import Period
 from dphist_pipeline.spec.sources import EVERY_ROW, RecordSource
+from dphist_pipeline.spec.unit_axes import UnitAxisSpec, read_axes
 
 MOST_NAMED = 10
 
@@ -71,6 +81,7 @@ def plan_of(
         derive=spec.derive,
         keep=spec.keep,
         distinct=spec.take == "one_per_cell",
+        per_unit=_unit_rows(spec) if spec.walks_units else None,
         rows_seen=rows_seen(spec),
         parts=spec.parts,
         marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
@@ -79,10 +90,38 @@ def plan_of(
     needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
     if spec.quality is None or not spec.quality.misfiled or not needed:
         return plan
-    elsewhere = replace(
-        plan, source=replace(plan.source, needed=needed), period=spec.own_files_span(period), outside=True
-    )
+    source, span = replace(plan.source, needed=needed), spec.own_files_span(period)
+    elsewhere = replace(plan, source=source, period=span, outside=True, domain=plan.read, per_unit=None)
     return replace(plan, misfiled=elsewhere)
+
+
+def _unit_rows(spec: ReleaseSpec) -> UnitRows:
+    """What is derived of each unit's rows."""
+    _, sources = read_axes(spec.axes)
+    values: list[int | UnitValue] = []
+    for axis, source in zip(spec.axes, sources, strict=True):
+        number = -1 if source is None else source  # those of times alone have none
+        values.append(_unit_value(axis, number) if isinstance(axis, UnitAxisSpec) else number)
+    take: Literal["all", "first", "last"] = spec.take if spec.take in ("first", "last") else "all"
+    return UnitRows(spec.read_axes, tuple(values), take, spec.history_days)
+
+
+def _unit_value(axis: UnitAxisSpec, of: int) -> UnitValue:
+    match axis.of_unit:
+        case "number":
+            return Number(axis.window, axis.last_edge)
+        case "days_since":
+            return DaysSince(axis.window)
+        case "is_new":
+            return IsNew(axis.window, of)
+        case "first_value":
+            return FirstValue(of)
+        case "last_value":
+            return LastValue(of)
+        case "count":
+            return Count()
+        case _:
+            assert_never(axis.of_unit)
 
 
 def _marginals(family: Family, declared: Domain, measured: Sequence[frozenset[int]]) -> tuple[Marginal, ...]:
@@ -141,6 +180,8 @@ def request_of(
         engine=engine or spec.engine,
         versions=untested(),
         checks=spec.required_checks if "checks" in spec.requires else (),
+        rows=spec.max_rows_per_unit,
+        quality=spec.quality is not None,
         **_query_of(spec),
     )
 

@@ -62,6 +62,10 @@ class AccountRunway:
     @classmethod
     def by_statement(cls, spec: ReleaseSpec, statement: Statement, now: datetime) -> Self:
         """How many more releases of a spec its account pays for, by its statement, counted from `now`, aware."""
+        if statement.account.is_individual:
+            most = cls.MOST_IN_A_YEAR.get(spec.period, 1)
+            says = statement.counts_at_most(spec.epsilon, spec.max_rows_per_unit, spec.period, most)
+            return cls(spec.account, says)
         yearly, rest = statement.account.renews is not None, statement.rest
         others = _other_releases(spec, statement)
         if spec.period == "none":

@@ -176,7 +176,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
 def _narwhals_frame(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
-    categories = {axis.column for axis in plan.domain.axes if isinstance(axis, ByText)}
+    categories = {axis.column for axis in plan.read.axes if isinstance(axis, ByText)}
     categories |= {one.column for one in plan.keep if isinstance(one, IsOneOf)}
     return _withheld(plan.source.written, lambda: open_frame(frame, categories))
 
@@ -196,12 +196,15 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
     objects = _withheld(where, opened.objects)
     axes = (
         with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
-        for axis in plan.domain.axes
+        for axis in plan.read.axes
     )
     reading = replace(plan.source.reading, format="parquet")
     source = replace(plan.source, reading=reading, pattern=glob.escape(str(file)))
     keep = (one.with_plain_texts() if isinstance(one, IsOneOf) and one.column in objects else one for one in plan.keep)
-    return replace(plan, source=source, domain=Domain(tuple(axes)), keep=tuple(keep))
+    read: dict[str, Any] = {"domain": Domain(tuple(axes))}
+    if plan.per_unit is not None:
+        read = {"per_unit": replace(plan.per_unit, read=tuple(axes))}
+    return replace(plan, source=source, keep=tuple(keep), **read)
 
 
 def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
@@ -212,7 +215,7 @@ def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
     period = () if plan.period_column is None else (plan.period_column,)
     inputs = sorted(inputs_of(plan.derive, plan.keep))
     derived = {one.column for one in plan.derive}
-    read = dict.fromkeys([*(axis.column for axis in plan.domain.axes), *unit, *period, *inputs])
+    read = dict.fromkeys([*(axis.column for axis in plan.read.axes), *unit, *period, *inputs])
     return tuple(column for column in read if column not in derived)
 
 

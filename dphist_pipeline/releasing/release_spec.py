@@ -29,6 +29,6 @@ class ReleaseSpec(DeclaredRelease):
             return {}
         units = () if self.privacy_unit == EVERY_ROW else self.privacy_unit.columns
         inputs = sorted(inputs_of(self.derive, self.keep))
-        columns = (*units, self.period_column, *(axis.column for axis in self.domain.axes), *inputs)
+        columns = (*units, self.period_column, *(axis.column for axis in self.read_axes), *inputs)
         types = {column: sources.TEXT[0] for column in columns if column is not None}
         return types | {one.column: one.kind for one in self.derive if one.column in types}

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base import about_publisher
 from dphist_pipeline.confidential.journal import Journal
+from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import AfterCharge, DphistError, Halted, Refused
 from dphist_pipeline.estimates.estimate import AnyEstimate, with_quality
@@ -43,6 +44,7 @@ from dphist_pipeline.releasing._approvals import (
     record_if_published,
 )
 from dphist_pipeline.releasing._audit_facts import audit_facts, judge
+from dphist_pipeline.releasing._individual import GrantedRows, States
 from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
 from dphist_pipeline.releasing._races import By, Race, refuse_other_host
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
@@ -300,7 +302,22 @@ class Run:
             if self.charge is None:
                 before()
             with self.store.run(self.key) as folder:
-                self._measure(lambda: read_cube(self.count(folder, frame)), folder)
+                if not self.is_individual:
+                    self._measure(lambda: read_cube(self.count(folder, frame)), folder)
+                    return
+                rows = GrantedRows(self.store, self.ledger, self.spec.account, lambda: self.stage(folder))
+                self._measure(lambda: rows.counts(self._made), folder, rows)
+
+    @property
+    def is_individual(self) -> bool:
+        """Whether each unit pays for its own rows in the account of the release."""
+        return self.ledger.account(self.spec.account).is_individual
+
+    @property
+    def _made(self) -> Charge:
+        """The charge, once there is one."""
+        assert self.charge is not None, "nothing is drawn before a charge"
+        return self.charge
 
     def resume(self) -> bool:
         """Takes all that was measured from the journal; False where a measurement has no answer yet."""
@@ -315,16 +332,25 @@ class Run:
 
     def count(self, folder: Path, frame: Frame | None = None) -> Path:
         """Reads, bounds and counts the records of the period into a file in the run's private folder."""
+        plan, decisions = self._plan()
+        with as_file(plan, frame, folder) as plan:
+            return engines.count(plan, decisions, folder, self.progress)
+
+    def stage(self, folder: Path) -> tuple[CountingPlan, Path]:
+        """Reads the records of the period into a file in the run's private folder, and says what is counted of them."""
+        plan, _ = self._plan()
+        return plan, engines.stage(plan, folder, self.progress)
+
+    def _plan(self) -> tuple[CountingPlan, tuple[Decision, ...]]:
+        """What is read and counted, and the decisions that allow it."""
         # Before any file is looked for: a source whose permission was withdrawn is not read, whatever was charged.
         decisions = self.refuse_overtaken(Race.DISALLOWED_BEFORE_READING)
         charges = self.charge is None
         if charges:
             engines.refuse_undeclared_dates(self.spec, self.spec.declared_types)
-        plan = plan_of(self.spec, self.period, decisions, self.mechanism_run, charges)
-        with as_file(plan, frame, folder) as plan:
-            return engines.count(plan, decisions, folder, self.progress)
+        return plan_of(self.spec, self.period, decisions, self.mechanism_run, charges), decisions
 
-    def _pay(self, load: Load) -> tuple[Charge, str | None, Load]:
+    def _pay(self, load: Load, rows: GrantedRows | None) -> tuple[Charge, str | None, Load]:
         """Charges the account, unless that was done before; why first of all: docs/decisions/charge-before-draw.md.
 
         After a crash between this and the measurements, the same call reads the records anew and draws for this charge.
@@ -337,10 +363,10 @@ class Run:
         once: Load = cache(load)  # one reading serves every measurement, and bounds every unit's rows by the same key
         charge = self.charge
         if charge is None:
-            once()
-            self.progress("charging the account")
+            _ = once() if rows is None else rows.staged
+            self.progress("charging the account" if rows is None else "filtering, counting and charging the account")
             keep_spec(self.store, self.spec)
-            self.charge = charge = self.ledger.charge(self.request)
+            self.charge = charge = (self.ledger if rows is None else rows).charge(self.request)
             self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_SINCE)
             if charge.reason != self.request.reason:
                 raise revised_meanwhile(charge)
@@ -362,16 +388,17 @@ class Run:
 
         return charge, None, still_allowed
 
-    def _measure(self, load: Load, scratch: Path) -> None:
+    def _measure(self, load: Load, scratch: Path, rows: GrantedRows | None = None) -> None:
         """Charges, unless that was done before, and measures what the journal does not hold yet.
 
         Args:
             load: gives the exact counts; called before the charge, or after it for a measurement without an answer.
             scratch: a private folder on the store's file system; `load` leaves exact numbers about rows there.
+            rows: of an individual account, which filters them before it is charged.
         """
         store = self.store
         witness = store.witness(self.ledger)  # before the charge: one that cannot be asked stops here
-        charge, published, load = self._pay(load)
+        charge, published, load = self._pay(load, rows)
         if published is None:
             self._vouch(witness)
 
@@ -406,6 +433,8 @@ class Run:
             raise values_differ(self.key)
         self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)
         store.forget_kept_runs(self.key)
+        if charge.granted is not None:
+            States.of(store, self.ledger, charge.account).answered(charge)
         self.estimate, self.was_published = estimate, published is not None
         self.scales = {step: scale for count in counts for step, scale in count.scales.items()}
         self.scales |= {table.step: table.scale for table in quality}
@@ -547,7 +576,7 @@ def marking_uncharged() -> Iterator[None]:
 
 
 def resolve_period(spec: ReleaseSpec, key: str | None, now: datetime) -> Period:
-    """The period of that key, which must be over; the latest finished one when none is named."""
+    """Finds the period of that key, which must be over; the latest finished one when none is named."""
     if key is None:
         return spec.latest_period(now)
     period = spec.period_named(key)

@@ -256,7 +256,7 @@ class Store:
             raise not_upgraded(self.root)
 
     def upgrade(self) -> Store:
-        """The store in the form of this version, which earlier versions refuse from now on."""
+        """Brings the store to the form of this version, which earlier versions refuse from now on."""
         return replace(self, form=FORM)._rewrite_description()
 
     @property

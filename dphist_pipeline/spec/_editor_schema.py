@@ -150,11 +150,24 @@ def _axis() -> Schema:
             **dict.fromkeys(("start", "stop", "width", "lowest", "highest"), _optional(_EDGE)),
             "edges": _optional(_listed(_EDGE, 2)),
         },
+        "amount": {"amount": _listed(_EDGE, 2, 2)},
+        "derived": {
+            **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
+            "edges": _optional(_listed(_EDGE, 2)),
+            "within": _text(),
+            # A name, or an axis of any other kind, which the spec judges.
+            "of": {"type": ["string", "object", "null"]},
+        },
         "calendar": dict.fromkeys(("start", "stop"), _text(_DAY)),
         "categorical": {"values": {**codes, "else": _listed(_text(), 1)}, "labels": _listed(word), "levels": levels}
         | {"spellings": {"if": {"type": "object"}, "then": {"additionalProperties": _text()}, "else": _text()}},
     }
-    required = {"calendar": ["column", "calendar", "start", "stop"], "banded": ["column", "bands"]}
+    required = {
+        "calendar": ["column", "calendar", "start", "stop"],
+        "banded": ["column", "bands"],
+        "amount": ["column", "amount"],
+        "derived": ["name", "of_unit"],
+    }
     more = {"categorical": CodeListFields.model_fields}
     kinds = {
         kind: _mapping(

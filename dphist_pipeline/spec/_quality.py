@@ -52,7 +52,7 @@ Quality = Annotated[QualitySpec | None, mapping_of(QualitySpec, EXAMPLE)]
 
 
 def check_quality(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpec:
-    """A quality table that fits the valid fields of its spec.
+    """Gives a quality table that fits the valid fields of its spec.
 
     Raises:
         MistakesError: by field of the table.

@@ -38,7 +38,7 @@ def line_of(sql: str, offset: int) -> int:
 
 
 def open_parser() -> Any:
-    """A connection to DuckDB without access to files or networks, to parse queries.
+    """Opens a DuckDB without access to files or networks, to parse queries.
 
     To start DuckDB takes longer than all that is asked of it, and a project may have hundreds of queries.
     """
@@ -47,7 +47,7 @@ def open_parser() -> Any:
 
 @cache
 def _start_parser(process: int) -> Any:
-    """A DuckDB that holds nothing; a process that was forked starts its own."""
+    """Starts a DuckDB that holds nothing; a process that was forked starts its own."""
     import duckdb
 
     settings: dict[str, Any] = {"enable_external_access": False, "autoload_known_extensions": False, "threads": 1}

@@ -31,7 +31,7 @@ def content_of(file: Path, largest: int, subject: str, shorter: str = "") -> byt
 
 
 def decode(content: bytes) -> str:
-    """The text of bytes in UTF-8.
+    """Decodes bytes in UTF-8.
 
     Raises:
         ValueError: naming the line of a byte that no text holds.

@@ -18,6 +18,7 @@ from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
+from dphist_pipeline.spec.unit_axes import UnitAxisSpec, with_described
 
 __all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "digested_axes", "domain_of"]
 
@@ -25,6 +26,7 @@ MOST_AXES = 50
 CATEGORICAL_KEYS = CategoricalAxisSpec.said_by
 # An axis is of the first kind of which it has a key, else binned.
 KINDS: dict[str, type[NamedAxis]] = {
+    "derived": UnitAxisSpec,
     "calendar": CalendarAxisSpec,
     "banded": BandedAxisSpec,
     "amount": AmountAxisSpec,
@@ -54,6 +56,8 @@ def _with_code_list(value: object, info: ValidationInfo) -> object:
         _check_keys(value)
     context = info.context or {}
     read = dict(value)
+    if _kind(read) == "derived":
+        return with_described(read, lambda axis: _READ_ADAPTER.validate_python(axis, context=context), KINDS)
     if isinstance(read.get("spellings"), str) and _kind(read) == "categorical":
         read = with_spellings(read, context.get("base"), context.get("code_lists"))
     if "values_from" in read:
@@ -78,12 +82,22 @@ def _check_keys(value: Mapping[str, object]) -> None:
         raise ValueError("has `edges` and `start`, `stop` or `width`: keep one of the two ways")
 
 
+ReadAxisSpec = Annotated[
+    Annotated[BandedAxisSpec, Tag("banded")]
+    | Annotated[BinnedAxisSpec, Tag("binned")]
+    | Annotated[CalendarAxisSpec, Tag("calendar")]
+    | Annotated[CategoricalAxisSpec, Tag("categorical")],
+    Discriminator(_kind),
+    BeforeValidator(_with_code_list),
+]
+_READ_ADAPTER: TypeAdapter[ReadAxisSpec] = TypeAdapter(ReadAxisSpec)
 AxisSpec = Annotated[
     Annotated[AmountAxisSpec, Tag("amount")]
     | Annotated[BandedAxisSpec, Tag("banded")]
     | Annotated[BinnedAxisSpec, Tag("binned")]
     | Annotated[CalendarAxisSpec, Tag("calendar")]
-    | Annotated[CategoricalAxisSpec, Tag("categorical")],
+    | Annotated[CategoricalAxisSpec, Tag("categorical")]
+    | Annotated[UnitAxisSpec, Tag("derived")],
     Discriminator(_kind),
     BeforeValidator(_with_code_list),
 ]

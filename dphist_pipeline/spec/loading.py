@@ -50,7 +50,7 @@ class SpecPart:
 
 
 def unfold(attributes: Mapping[str, object], variables: Mapping[str, object]) -> tuple[list[SpecPart], list[Problem]]:
-    """The specs that attributes make: one, or one for each item of `for_each`; and what is wrong with the loop.
+    """Makes the specs of attributes: one, or one for each item of `for_each`; and what is wrong with the loop.
 
     There are no specs where the loop is wrong. `variables` are those that a project declares.
     """
@@ -67,7 +67,7 @@ def unfold(attributes: Mapping[str, object], variables: Mapping[str, object]) ->
 
 
 def merge_mistakes(parts: Sequence[SpecPart], problems_by_part: Sequence[Iterable[Problem]]) -> list[Problem]:
-    """The mistakes of several specs, each told once, with the items that it concerns where they are not all."""
+    """Merges mistakes of several specs: each is told once, with the items that it concerns where they are not all."""
     concerned: dict[Problem, list[str]] = {}
     for part, problems in zip(parts, problems_by_part, strict=True):
         for problem in dict.fromkeys(problems):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -189,11 +190,13 @@ def checker(kind: Any) -> Callable[[object], Any]:
     """A function that gives a value as a kind of field, or raises a MistakesError in the words of a spec."""
     from pydantic import TypeAdapter, ValidationError
 
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    @cache
+    def adapter() -> TypeAdapter[Any]:  # made when it is first used: a command uses few of them, and each takes 1 ms
+        return TypeAdapter(kind)
 
     def check(value: object) -> Any:
         try:
-            return adapter.validate_python(value)
+            return adapter().validate_python(value)
         except ValidationError as error:
             mistakes = with_location(error, {})
         raise MistakesError(mistakes)

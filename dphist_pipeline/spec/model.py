@@ -6,8 +6,9 @@ data frame needs: a grid, whose rows they are, and how many rows of a unit count
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -29,7 +30,7 @@ from pydantic import (
 )
 
 from dphist_pipeline.base.canonical_json import sha256
-from dphist_pipeline.base.domain import Domain, Family
+from dphist_pipeline.base.domain import Axis, Domain, Family
 from dphist_pipeline.base.languages.texts import Code
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
@@ -99,6 +100,7 @@ from dphist_pipeline.spec.sources import (
     resolved,
 )
 from dphist_pipeline.spec.sources import privacy_unit as unit_of
+from dphist_pipeline.spec.unit_axes import AHEAD, OF_UNIT, UnitAxisSpec, read_axes, with_columns
 
 
 class NamedMechanism(Protocol):
@@ -180,8 +182,8 @@ UNSEEN_CUT = (
 )
 
 Neighbours = Literal["add_remove", "substitute"]
-# Which rows of a unit count: all, as far as the bound allows; or those in one cell as one row.
-Take = Literal["all", "one_per_cell"]
+# Which rows of a unit count: all, as far as the bound allows, those in one cell as one, or one of the period.
+Take = Literal["all", "one_per_cell", "first", "last"]
 
 
 def l1_sensitivity(max_rows_per_unit: int, neighbours: Neighbours) -> int:
@@ -277,6 +279,7 @@ class DeclaredRelease(EngineField):
     @model_validator(mode="before")
     @classmethod
     def _rows_are_bounded_by_one(cls, fields: dict[str, object]) -> dict[str, object]:
+        fields = with_columns(fields)
         return {"max_rows_per_unit": 1, **fields} if fields.get("privacy_unit") == EVERY_ROW else fields
 
     @field_validator("source_sql", mode="before")
@@ -366,6 +369,12 @@ class DeclaredRelease(EngineField):
             return take
         if info.data.get("privacy_unit") == EVERY_ROW:
             raise ValueError("has no use with `privacy_unit: row`, where every row is another person; remove it")
+        if take in ("first", "last"):
+            if info.data.get("max_rows_per_unit", 1) > 1:
+                raise ValueError(
+                    f"leaves one row of a unit: `{take}` needs `max_rows_per_unit: 1`, which has less noise"
+                )
+            return take
         levels = any(getattr(axis, "levels", ()) for axis in info.data.get("axes", ()))
         if info.data.get("max_rows_per_unit", 1) > 1 and (levels or info.data.get("tables") is not None):
             raise ValueError(
@@ -439,6 +448,35 @@ class DeclaredRelease(EngineField):
         if self.domain.amount is not None and (mistakes := refused_with_amount(self)):
             raise MistakesError(mistakes)
         return self
+
+    @model_validator(mode="after")
+    def _units_are_walked(self) -> Self:
+        """Refuses what follows from several rows of a unit where there is no unit, time or engine for it."""
+        mistakes = [(at, problem) for at, problem in self._unwalkable() if problem]
+        if mistakes:
+            raise MistakesError(mistakes)
+        return self
+
+    def _unwalkable(self) -> Iterator[tuple[Location, str]]:
+        asked: list[tuple[Location, str]] = [
+            (("axes", number, OF_UNIT), f"`of_unit: {axis.of_unit}`")
+            for number, axis in enumerate(self.axes)
+            if isinstance(axis, UnitAxisSpec)
+        ]
+        asked += [(("take",), f"`take: {self.take}`")] if self.take in ("first", "last") else []
+        for at, what in asked:
+            if self.period_column is None:
+                yield at, f"{what} puts rows in the order of their time; add `period` and `period_column`"
+            if self.privacy_unit == EVERY_ROW:
+                yield at, f"{what} is about the rows of a unit, and with `privacy_unit: row` each has one"
+            if self.domain.amount is not None:
+                yield at, f"{what} does not go with an amount axis"
+            if self.engine != "duckdb":
+                yield at, f"`engine: {self.engine}` does not serve {what}; use `engine: duckdb`"
+        for number, axis in enumerate(self.axes):
+            if isinstance(axis, UnitAxisSpec) and axis.of_unit in AHEAD and self.take not in ("first", "last"):
+                problem = f"`{axis.of_unit}` looks ahead of a row; it needs `take: first` or `take: last`"
+                yield ("axes", number, OF_UNIT), problem
 
     @model_validator(mode="after")
     def _mechanism_serves(self, info: ValidationInfo) -> Self:
@@ -637,6 +675,21 @@ class DeclaredRelease(EngineField):
         return f"1 {one}" if self.max_rows_per_unit == 1 else f"{self.max_rows_per_unit} {one}s"
 
     @property
+    def walks_units(self) -> bool:
+        """Whether something follows from several rows of a unit, so that its rows are put in order first."""
+        return self.take in ("first", "last") or any(isinstance(axis, UnitAxisSpec) for axis in self.axes)
+
+    @property
+    def read_axes(self) -> tuple[Axis, ...]:
+        """The axes whose columns are read."""
+        return read_axes(self.axes)[0]
+
+    @property
+    def history_days(self) -> int:
+        """How many days before a period some of its rows look back to."""
+        return max((axis.days for axis in self.axes if isinstance(axis, UnitAxisSpec)), default=0)
+
+    @property
     def counts_person_cells(self) -> bool:
         """Whether a sum over cells counts a unit once in each of them."""
         return self.take == "one_per_cell" and self.max_rows_per_unit > 1
@@ -733,7 +786,16 @@ class DeclaredRelease(EngineField):
 
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
-        return self.expected(period, self.period_rule, self.files_before, self.files_after)
+        before = self.files_before
+        if self.history_days and period.start is not None:
+            begins = period.start - timedelta(days=self.history_days)
+            if "period" in placeholders_of(resolved(self.source)):
+                first = period
+                while first.start is not None and first.start > begins:
+                    first, before = self.period_before(first), before + 1
+            else:
+                period = replace(period, start=begins)
+        return self.expected(period, self.period_rule, before, self.files_after)
 
     def own_files_span(self, period: Period) -> Period:
         """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
@@ -797,6 +859,14 @@ class CubeSpec(BaseModel):
             spec._given = domain if isinstance(domain, Domain) else None
             if spec.grid.cells > MOST_CELLS:
                 problem = f"has {spec.grid.cells:,} cells, more than {MOST_CELLS:,}; use fewer or wider bins"
+                mistakes = [(("domain",), problem)]
+            elif walked := [number for number, axis in enumerate(spec.domain or ()) if isinstance(axis, UnitAxisSpec)]:
+                problem = "is for releases, whose rows have a time and a period"
+                mistakes = [(("domain", number, OF_UNIT), problem) for number in walked]
+            elif spec.grid.amount is not None:
+                problem = (
+                    "has an amount, which is released from a spec alone: how finely it is split depends on epsilon"
+                )
                 mistakes = [(("domain",), problem)]
             elif taken := unit_mistakes(spec.derive, spec.privacy_unit.columns):
                 mistakes = [(("derive", *at), problem) for at, problem in taken]

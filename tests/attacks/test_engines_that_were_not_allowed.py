@@ -126,6 +126,7 @@ UNSERVED: dict[str, dict[str, Any]] = {
     "quality": {"quality": {"share": "1/20"}},
     "derive": {"derive": [{"column": "stay", "days_between": ["born", "died"]}]},
     "keep": {"keep": [{"column": "kind", "is": ["inpatient"]}]},
+    "take": {"take": "one_per_cell"},
     "tables": {"tables": {"list": [["age"]]}, "mechanism": "tables"},
     "axes[0].format": {
         "axes": [

@@ -219,6 +219,25 @@ BOUNDARY = (
         ),
     ),
     Part(
+        "dphist_pipeline/confidential/unit_values.py",
+        ("unit/test_unit_rows.py",),
+        (
+            Mutation("np.roll(block.units, 1) == block.units", "(block.days >= 0)", "days since a stranger's row"),
+            Mutation("key = block.units * (int(", "key = 0 * block.units * (int(", "new to somebody else"),
+            Mutation("max(0, days.size - self.most)", "max(0, days.size - 1)", "numbers begin anew with each batch"),
+            Mutation("counts[:1] += self.counted", "counts[:1] += 0", "visits of an earlier batch are forgotten"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/reading/_unit_rows.py",
+        ("unit/test_unit_rows.py",),
+        (
+            Mutation("return new[new >= block.carried]", "return new", "carried rows are counted twice"),
+            Mutation("inside=days >= self._first_day,", "inside=days >= 0,", "history is counted"),
+            Mutation("edge = edge[:complete]", "edge = edge[:]", "a unit that goes on is taken twice"),
+        ),
+    ),
+    Part(
         "dphist_pipeline/confidential/engines/spark.py",
         ("unit/test_spark_engine.py",),
         (
@@ -303,7 +322,11 @@ BOUNDARY = (
             *("unit/test_bounding.py", "unit/test_misfiled_rows.py", "unit/test_split_amounts.py"),
         ),
         (
-            Mutation("secrets.token_bytes(KEY_BYTES)", "bytes(KEY_BYTES)", "the same rows are kept in every run"),
+            Mutation(
+                "    key = secrets.token_bytes(KEY_BYTES)",
+                "    key = bytes(KEY_BYTES)",
+                "the same rows are kept each time",
+            ),
             Mutation("    staged.unlink()\n", "", "staged rows stay"),
             Mutation("allow_pickle=False", "allow_pickle=True", "a cube may be code"),
             Mutation(
@@ -451,6 +474,51 @@ BOUNDARY = (
                 "half_width_of_sum(cells or 1, level)",
                 "an empty box is not 0",
             ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/individual.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation("if not facts.items() <= found.items() or", "if", "the state of another charge, or form, counts"),
+            Mutation(
+                "if stated.get(_CHECKSUM) == checksum.of(stated[_FACTS]) else None",
+                "",
+                "a state that was changed by hand counts",
+            ),
+            Mutation("before.key if before is not None else", "", "nobody is known again: each charge begins anew"),
+            Mutation("    sync_file(path)\n", "", "a charge outlives its state"),
+            Mutation("before=NOBODY if before is None else", "before=NOBODY if True else", "nobody has paid before"),
+            Mutation("price=str(price)", "price='1'", "rows cost nothing"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/confidential/cube.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation(
+                "replace(plan, max_rows_per_unit=rows), staged, key",
+                "plan, staged, key",
+                "all R rows of a unit count that could pay for fewer",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/releasing/_individual.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation(
+                "if self._counted[0] != granted.state:",
+                "if not self._counted[0]:",
+                "who joins draws what it counted for a charge of its own",
+            ),
+            Mutation("            everybody += epsilon\n", "", "a lost state is as if nothing was paid"),
+            Mutation("return state, charge, everybody + charge", "return state, charge, 0 * charge", "older losses"),
+            Mutation("and charge.year == year:", "and charge.year:", "a state of another year counts"),
+            Mutation("settled = books.state(charge) not in OPEN_STATES", "settled = True", "a charge lacks its state"),
+            Mutation("charge.number < before.number", "True", "the newest states are forgotten within their year"),
+            Mutation("        with states.locked():\n", "        with suppress(ValueError):\n", "two charges at once"),
+            Mutation("            states.forget()\n", "", "what is no state stays"),
         ),
     ),
 )

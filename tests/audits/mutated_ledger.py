@@ -772,4 +772,71 @@ LEDGER = (
             Mutation("                self._write(record)\n", "", "a report is given away before its record"),
         ),
     ),
+    Part(
+        "dphist_pipeline/ledger/individual.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation(
+                "return ceil(epsilon * PARTS / rows)", "return floor(epsilon * PARTS / rows)", "rows cost too little"
+            ),
+            Mutation(
+                "total * (1 - left_out) - everybody", "total * (1 - left_out)", "what everybody paid is forgotten"
+            ),
+            Mutation(
+                "total * (1 - left_out) - everybody", "total - everybody", "the share of `left_out` is spent twice"
+            ),
+            Mutation('"text", "whole number", "UUID"', '"text", "whole number", "UUID", "number"', "7, 7.0 and 7.00"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/books.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation(
+                "if (granted.year, granted.after) != (year, self.paid_at(account.name)):",
+                "if granted.year != year:",
+                "of two charges at once, the second knows nothing of the first",
+            ),
+            Mutation(
+                "if (granted.year, granted.after) != (year, self.paid_at(account.name)):",
+                "if granted.after != self.paid_at(account.name):",
+                "what was filtered in December is charged in January",
+            ),
+            Mutation("            everybody = granted.everybody\n", "", "a charge counts nobody, and is paid"),
+            Mutation(
+                "if any(charge.granted and charge.granted.state == granted.state for charge in self.every_charge()):",
+                "if False:",
+                "a state of two charges",
+            ),
+            Mutation("return max([self.adopted_at, *(", "return max([0, *(", "what went missing is not paid"),
+            Mutation(
+                "                found.append((adopted[0], epsilon, charge))\n", "                pass\n", "dated ahead"
+            ),
+            Mutation(
+                "            _refuse_unfiltered(account, request)\n",
+                "            pass\n",
+                "a quality table for nothing",
+            ),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/permissions.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation("if reading is None or reading != fixed:", "if reading is None:", "people by other names"),
+            Mutation(
+                "if reading is None or reading != fixed:", "if reading and reading != fixed:", "a query is allowed"
+            ),
+            Mutation("not KINDS.issuperset(kinds):", "False:", "decimals name units"),
+        ),
+    ),
+    Part(
+        "dphist_pipeline/ledger/_replay.py",
+        ("unit/test_individual_accounts.py",),
+        (
+            Mutation(
+                "if (charge.granted is not None) != account.is_individual:", "if False:", "a charge without a state"
+            ),
+        ),
+    ),
 )

@@ -101,9 +101,11 @@ class Project:
         total: Fraction = Fraction(10),
         server: Server | None = None,
         catalogued: bool = False,
+        rows: dict[str, list[Any]] | None = None,
+        terms: dict[str, Any] | None = None,
         **changes: Any,
     ) -> Project:
-        """Writes the spec and the source, makes the store and opens the account."""
+        """Writes the spec and the source, makes the store and opens the account, with other rows and terms if given."""
         made = cls(folder, server, catalogued=catalogued)
         if server is not None:
             for what in ("ledger", "witness"):
@@ -111,7 +113,7 @@ class Project:
         folder.mkdir(parents=True)
         made.write_spec(**changes)
         days = [date.fromisoformat(week) + timedelta(days=day) for week in WEEKS for day in range(5)]
-        rows = {
+        rows = rows or {
             "patient_id": [f"patient-{number % 33}" for number in range(len(days))],
             "age": [number * 7 % 50 for number in range(len(days))],
             "ward": [("surgery", "medicine", "unheard of")[number % 3] for number in range(len(days))],
@@ -121,9 +123,11 @@ class Project:
         with made.witnessed():
             store = Store.create(made.root)
             quick_catalogue.place(store.public)
-        terms = (str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
+        account = Account(ACCOUNT, str(SPEC["privacy_unit"]), str(SPEC["neighbours"]), total, None, store.id)
         reading = ReleaseSpec.load(made.spec).reading
-        made.store().ledger().open_account(Account(ACCOUNT, *terms), Operator.load(), reading)
+        if terms is not None:
+            account, reading = replace(account, **terms), replace(reading, unit_kinds=("text",))
+        made.store().ledger().open_account(account, Operator.load(), reading)
         return made
 
     @contextmanager

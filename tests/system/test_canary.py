@@ -102,6 +102,29 @@ def test_a_quality_table_leaks_nothing_but_its_noisy_numbers(watched: Watched) -
     assert exact[:3] == [canary.SURGERY + canary.MEDICINE, canary.OTHER, 0], "exact numbers reach the measurements"
 
 
+HOURS = {"column": "hour", "start": 0, "stop": 24, "width": 24, "other": True}
+DECLARED: dict[str, Any] = {
+    **canary.CHANGES,
+    "derive": [
+        {"column": "noted", "first_of": [{"column": "age_text", "format": "%d.%m.%Y"}, {"column": "ward"}]},
+        {"column": "years", "years_between": ["age_text", "noted"]},
+        {"column": "hour", "part": "hour", "of": "noted"},
+        {"column": "start", "first_letters": 3, "of": "ward"},
+    ],
+    "keep": [{"column": "age_text", "from": 0, "to": 99}, {"column": "start", "is": ["sur", "med"]}],
+    "axes": [canary.CHANGES["axes"][0], {"column": "start", "values": ["sur", "med"]}, HOURS],
+}
+
+
+@pytest.mark.slow
+def test_columns_that_are_made_of_tokens_and_rows_that_are_left_out_leak_nothing(watched: Watched) -> None:
+    watched.office.write_spec(**DECLARED)
+    assert watched.leaks(code=0) == []
+    table = pq.read_table(watched.office.published() / "histogram.parquet")
+    noisy = np.array(table["estimate"]) - canary.frozen_noise(table.num_rows)
+    assert sorted(noisy[noisy > 0]) == sorted([canary.SURGERY, canary.MEDICINE]), "kept rows reach the mechanism"
+
+
 def truncated(office: Office) -> None:
     source = office.folder / "data" / "admissions.parquet"
     source.write_bytes(source.read_bytes()[:-30])

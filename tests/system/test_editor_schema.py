@@ -109,6 +109,7 @@ CALENDAR = {"column": "day", "calendar": "day", "start": "2026-01-05", "stop": "
 BANDED = {"column": "age", "bands": {"0-9": 0, "10 or more": 10}}
 AMOUNT = {"column": "cost", "amount": [0, 20000]}
 LISTED = {"column": "ward", "values_from": "codes.csv", "values_column": "code"}
+OF_UNIT = {"name": "visit", "of_unit": "number", "within": "period", "start": 1, "stop": 5, "width": 1}
 SHARED = {"column": ["other_column"], "name": ["another"], "other": [True], "label": ["a word"]}
 # The same of axes, on top of the axis that stands first.
 AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
@@ -141,11 +142,12 @@ AXES: list[tuple[dict[str, Any], dict[str, list[Any]]]] = [
         },
     ),
     (BANDED, {"stop": [20, "20.5", None]}),
+    (OF_UNIT, {"name": ["another"], "within": ["30 days"], "stop": [6, "7"], "other": [True], "above": [True]}),
     (
         AMOUNT,
         {
             **{name: values for name, values in SHARED.items() if name != "other"},
-            "amount": [[-1, "0.5"], [1e3, 2000]],
+            "amount": [[-1, "0.5"], [1e3, 2000], ["0", "0.5"]],
             "measured_in": ["EUR", ""],
         },
     ),
@@ -184,7 +186,18 @@ def cases() -> Iterator[tuple[Place, dict[str, Any], list[Any]]]:
             yield (name,), {**BASE, **others, name: value}, [value]
     for axis, fields in AXES:
         for name, values in fields.items():
-            yield from ((("axes", 0, name), {**BASE, "axes": [{**axis, name: value}]}, [value]) for value in values)
+            yield from (
+                (
+                    ("axes", 0, name),
+                    {
+                        **BASE,
+                        **(WEEKS if "of_unit" in axis else {}),
+                        "axes": [{**axis, name: value}, *([WARD] if "amount" in axis else [])],
+                    },
+                    [value],
+                )
+                for value in values
+            )
     for within, judged in (("quality", QUALITY), ("tables", TABLES), ("translation", TRANSLATION)):
         around = {**BASE, **(FAMILY if within == "tables" else {})}
         first = {"all": 1} if within == "tables" else {}

@@ -17,11 +17,12 @@ import pytest
 from one_engine import one_engine
 from spec_scenario import spec
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.confidential import _bounding as bounding
 from dphist_pipeline.confidential import row_tables
 from dphist_pipeline.confidential._bounding import KEY_BYTES, count_bounded
 from dphist_pipeline.confidential._plain_values import MeasurementMisuse
-from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.confidential.plan import CountingPlan, Marginal
 from dphist_pipeline.confidential.row_queries import (
     FailuresByAxis,
     Limits,
@@ -223,3 +224,25 @@ def test_every_row_as_its_own_unit_is_seen_and_none_is_cut(tmp_path: Path) -> No
     seen = row_tables.observe_rows(replace(PLAN, privacy_unit="row"), 1, tmp_path / "rows.parquet", cube, KEY)
     assert (seen.places.tolist(), seen.failures.tolist()) == ([4, 2, 4], [[2, 4], [2, 2]])
     assert seen.cut.sum() == seen.units.sum() == 0
+
+
+def test_of_a_family_the_rows_between_bound_and_seen_are_cut(tmp_path: Path) -> None:
+    axes = tuple(Marginal((axis,), (None,), (size,)) for axis, size in enumerate(PLAN.domain.shape))
+    alike, alone = 2 + 1 * 3, 0  # positions along both axes in one word
+    rows = [("a", alike, 0)] * 5 + [("b", alone, 0)]
+    frame = pl.DataFrame(rows, {"unit": pl.String, "word_0": pl.Int64, "marks": pl.Int64}, orient="row")
+    frame.write_parquet(tmp_path / "rows.parquet")
+    seen = row_tables.observe_rows(
+        replace(PLAN, marginals=axes), SEEN, tmp_path / "rows.parquet", np.zeros(0, dtype=np.int64), KEY
+    )
+    assert (seen.cut_by.tolist(), seen.cut.tolist(), seen.units.tolist()) == ([0, 0, 2, 0, 2], [2], [1, 0, 1])
+
+
+def test_failures_of_many_axes_are_those_of_each() -> None:
+    """Of 45 axes, the last ones have their marks in a second word."""
+    many = replace(PLAN, domain=Domain(tuple(replace(PLAN.domain.axes[0], name=f"a{number}") for number in range(45))))
+    marks = np.array([[2 * 3**7, 0], [0, 1 * 3**3]])
+    places, failures = row_tables._failures(many, iter([(marks, np.array([5, 11]))]))
+    expected = np.zeros((45, 2), dtype=np.int64)
+    expected[7, 1], expected[39 + 3, 0] = 5, 11
+    assert failures.tolist() == expected.tolist() and places.sum() == 16

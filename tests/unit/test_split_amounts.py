@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from source_scenario import counted, spec
 
+import dphist_pipeline as dph
 from dphist_pipeline.base.domain import AmountAxis, Domain
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
@@ -184,3 +185,8 @@ def test_what_it_is_measured_in_is_in_no_digest(tmp_path: Path) -> None:
     one, two = (spec(tmp_path, axes=[WARD, axis], epsilon=10) for axis in (plain, worded))
     assert one.digest == two.digest
     assert one.digest != spec(tmp_path, axes=[WARD, {**COST, "amount": [0, 20001]}], epsilon=10).digest
+
+
+def test_a_count_for_studies_refuses_an_amount() -> None:
+    with pytest.raises(SpecError, match="released from a spec alone"):
+        dph.count_cube(people([1.0]), [WARD, COST], privacy_unit="person", max_rows_per_unit=1)

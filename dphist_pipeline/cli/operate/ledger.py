@@ -144,6 +144,14 @@ def open_account(
     signatures: Annotated[
         int, typer.Option(min=1, max=2, help="How many operators must sign a later decision about it, or its records.")
     ] = 1,
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="summed: every release counts against the total. individual: a unit pays for its own counted rows, "
+            "and is not counted once its year is paid for.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -156,7 +164,10 @@ def open_account(
     """
     if renews not in (None, "yearly"):
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
-    _refuse_mixed(for_spec, yes, read, {"--privacy-unit": privacy_unit, "--neighbours": neighbours})
+    if accounting not in (None, "summed", "individual"):
+        raise typer.BadParameter("must be summed or individual", param_hint="--accounting")
+    terms_by_hand = {"--privacy-unit": privacy_unit, "--neighbours": neighbours, "--accounting": accounting}
+    _refuse_mixed(for_spec, yes, read, terms_by_hand)
     if for_spec is not None:
         spec_terms = (_total(total), renews is not None, signatures, read.also_of)
         _open_for(for_spec, yes, account, spec_terms, store, as_json)
@@ -169,7 +180,7 @@ def open_account(
     decisions = StoreDecisions.of(opened_store)
     ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
-    new_account = Account(_account_name(account), *terms, signatures)  # type: ignore[arg-type]
+    new_account = Account(_account_name(account), *terms, signatures, accounting or "summed")  # type: ignore[arg-type]
     reading = read.reading(decisions, account, privacy_unit)
     with decisions.signing() as operator:
         ledger.open_account(new_account, operator, reading, read.also_of)

@@ -66,7 +66,9 @@ def _print_account(account: dict[str, Any]) -> None:
     print_facts(
         {
             "protects": account["protects"],
-            "spent": f"{account['spent']} of {account['total']}{yearly}; {account['left']} left",
+            "spent": f"{account['total']}{yearly} for each unit; {account['individual']}"
+            if "individual" in account
+            else f"{account['spent']} of {account['total']}{yearly}; {account['left']} left",
             "reads": "; ".join(account["allowed"]) or "nothing yet",
         }
     )

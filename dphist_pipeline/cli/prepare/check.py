@@ -44,6 +44,7 @@ from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, lo
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
 from dphist_pipeline.spec.sources import AN_ISO_DATE, ISO
+from dphist_pipeline.spec.unit_axes import in_words
 from dphist_pipeline.workbench.planning.amount_forecast import amount_in_words, amount_of
 from dphist_pipeline.workbench.planning.expected_quality import (
     quality_left_out,
@@ -107,8 +108,9 @@ def check(
         _zone_doubt(checked.time_zone),
         _doubt_of_persons(checked),
     ]
-    lacking = refuse_untold_figures(checked)
-    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *lacking]
+    individual, lacking = individual_account(checked, store), refuse_untold_figures(checked)
+    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *individual[1:]]
+    warnings += lacking
     if explain:
         explanation = explain_spec(checked, store)
         if as_json:
@@ -135,6 +137,7 @@ def check(
         "sensitivity": checked.sensitivity,
         "epsilon": str(checked.epsilon),
         "account": checked.account,
+        **({"individual": individual[0]} if individual else {}),
         "period": checked.period,
         "digest": checked.digest,
         "source_columns": columns,
@@ -165,7 +168,7 @@ def check(
             **quality_in_words(checked),
             **declared_in_words(checked),
             **({"figures": ", ".join(figure.in_words for figure in checked.figures)} if checked.figures else {}),
-            "account": checked.account,
+            "account": ": ".join([checked.account, *individual[:1]]),
             "columns": columns,
             **({"copied to": bucket} if bucket else {}),
         }
@@ -331,7 +334,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 def declared_of(spec: ReleaseSpec) -> dict[str, Any]:
     """What each derived column holds, and which rows count, as JSON values; none where nothing is declared."""
-    derived = {one.column: one.says for one in spec.derive}
+    derived = {one.column: one.says for one in spec.derive} | in_words([axis.normalised() for axis in spec.axes])
     kept = [one.says for one in spec.keep]
     take = {} if spec.take == "all" else {"take": spec.take}
     return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {}), **take}
@@ -345,6 +348,8 @@ def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
     if patterns & {None, ISO}:
         others = ", where no `format` says otherwise" if patterns - {None, ISO} else ""
         words["their dates"] = f"in text: ISO dates, as {AN_ISO_DATE}{others}"
+    if spec.take in ("first", "last"):
+        words["counts"] = f"the {spec.take} row of each {spec.privacy_unit} and period, in the order of time"
     if spec.take == "one_per_cell":
         words["counts"] = f"each {spec.privacy_unit} once in a cell, however many rows it has there"
     return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})
@@ -354,6 +359,21 @@ def remarks_of(spec: ReleaseSpec) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
     return [*spec.remarks, *quality_left_out(spec, per), *small_share(spec, rows, per)]
+
+
+def individual_account(spec: ReleaseSpec, store: Path | None) -> list[str]:
+    """What a release can count by its account, where each unit pays for its own rows, and then what to beware of."""
+    statement = AccountRunway.statement(spec, store)
+    if isinstance(statement, str) or not statement.account.is_individual:
+        return []
+    if statement.most_rows(spec.epsilon, spec.max_rows_per_unit) == 0:
+        return ["a release would count nobody", f"Account '{spec.account}' cannot pay for one row at this price."]
+    return [
+        AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says,
+        "Units with many rows are left out in the course of a year and counted again from 1 January. Changes "
+        "within a year mix the world with that; a revision counts fewer units than what it replaces; a period that is "
+        "released late uses up the year of its release.",
+    ]
 
 
 def quality_in_words(spec: ReleaseSpec) -> dict[str, str]:
@@ -443,6 +463,13 @@ def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
     statement = AccountRunway.statement(spec, store)
     if isinstance(statement, str):
         return {"name": spec.account, "known": False, "because": statement}
+    if statement.account.is_individual:
+        says = AccountRunway.by_statement(spec, statement, datetime.now(UTC)).says
+        facts = {
+            "accounting": "individual",
+            "left_in_words": f"{as_text(statement.total)} a year for the rows of a unit",
+        }
+        return {"name": spec.account, "known": True, "total": str(statement.total), **facts, "lasts": says}
     return {
         "name": spec.account,
         "known": True,

@@ -89,13 +89,40 @@ def stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
 def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
     staged = folder / "rows.parquet"
+    unordered, ordered = folder / "unordered.parquet", folder / "ordered.parquet"
+    target = staged if plan.per_unit is None else unordered
 
     def stage() -> None:
-        if not _staged_at_once(plan, folder, staged):
-            _stage_apart(plan, folder, staged)
+        if not _staged_at_once(plan, folder, target):
+            _stage_apart(plan, folder, target)
+        if plan.per_unit is not None:
+            _put_in_order(plan, folder, unordered, ordered)
 
     withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
+    if plan.per_unit is not None:
+        # Loaded here: who only checks a spec needs no Polars.
+        from dphist_pipeline.base.guarded_polars import guarded_polars
+        from dphist_pipeline.confidential.reading._unit_rows import derive_rows
+
+        unordered.unlink()
+        with guarded_polars():
+            withheld(plan.source.written, _unread(plan.source), lambda: derive_rows(plan, ordered, staged))
+        ordered.unlink()
     return staged
+
+
+def _put_in_order(plan: CountingPlan, folder: Path, unordered: Path, ordered: Path) -> None:
+    """Writes the staged rows of each unit together, in the order of `unit_values`."""
+    places = [f"along_{number}" for number in range(len(plan.read.axes))]
+    marks = [] if plan.rows_seen is None else list(mark_words(len(places)))
+    statement_text = statement(
+        "ingest/order_rows",
+        staged=literal(str(unordered)),
+        columns=", ".join(["unit", "moment", *places, *marks]),
+        target=literal(str(ordered)),
+    )
+    with closing(duckdb.connect(config={**engine_settings(folder), "preserve_insertion_order": True})) as connection:
+        connection.execute(statement_text)
 
 
 def _staged_at_once(plan: CountingPlan, folder: Path, staged: Path) -> bool:
@@ -130,7 +157,7 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 
 def _read_columns(plan: CountingPlan, source: OpenedSource) -> set[str]:
     """The columns of a source that staging reads without a query."""
-    columns = {axis.column for axis in plan.domain.axes} | {plan.period_column}
+    columns = {axis.column for axis in plan.read.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     columns |= inputs_of(plan.derive, plan.keep)
     return {column for column in source.types if column in columns}
@@ -166,12 +193,12 @@ def prepared(
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
-    as_numbers = (*(axis.column for axis in plan.domain.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
+    as_numbers = (*(axis.column for axis in plan.read.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
     source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""), plan.parts)
-        for number, axis in enumerate(plan.domain.axes)
+        for number, axis in enumerate(plan.read.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if axis.reads == "numbers" else axis]
     ]
     source = kept_rows(source, plan.keep, types, numbers)
@@ -183,7 +210,7 @@ def prepared(
 
 def _with_digits(plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The types of a source's columns, decimals that are compared with their parameters; no record is read."""
-    columns = [*(axis.column for axis in plan.domain.axes), *(one.column for one in plan.keep)]
+    columns = [*(axis.column for axis in plan.read.axes), *(one.column for one in plan.keep)]
     decimals = [column for column in columns if source.types[column] == "DECIMAL"]
     if not decimals:
         return dict(source.types)
@@ -230,7 +257,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.source.tries)
         source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
-        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.domain.axes))
+        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.read.axes))
         columns = (*named, *sorted(inputs_of(plan.derive, plan.keep)))
         types = {**source.types, **source.server_times}
         return {column: types[column] for column in columns if column is not None}
@@ -313,9 +340,9 @@ def _columns(
 
 def _check_types(plan: CountingPlan, source: OpenedSource) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
-    columns = (*_unit_of(plan), *(axis.column for axis in plan.domain.axes), plan.period_column)
+    columns = (*_unit_of(plan), *(axis.column for axis in plan.read.axes), plan.period_column)
     source.refuse_missing(column for column in columns if column is not None)
-    for axis in plan.domain.axes:
+    for axis in plan.read.axes:
         if isinstance(axis, CalendarAxis):  # reads days
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(source, axis.column, kind, axis.format, "format")
@@ -381,6 +408,9 @@ def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positi
         named = unit_sql(plan.privacy_unit.columns, reading.unit_normalise, source, point)
         values += [f"{text} AS {name}" for name, text in named.names.items()]
     found = [f"value_{number}" for number in range(len(axes))]
+    if plan.per_unit is not None and plan.period_column is not None:
+        values.append(f"{moment_of(plan, source, plan.period_column)} AS moment")
+        found.append("moment")
     if plan.rows_seen is not None:
         values += [f"{axis.absent} AS absent_{number}" for number, axis in enumerate(axes)]
         found += [f"absent_{number}" for number in range(len(axes))]
@@ -414,7 +444,16 @@ def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positi
 
 
 def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
-    """SQL of the cell's number; or, where tables are counted instead of the grid, of the words that hold a row."""
+    """SQL of the cell's number; or, where tables are counted instead of the grid, of the words that hold a row.
+
+    Where something is derived of a unit's rows: of a row's time and its positions, undeclared values last.
+    """
+    if plan.per_unit is not None:
+        places = {
+            f"along_{number}": f"CAST(coalesce({read.cell}, {axis.size}) AS INTEGER)"
+            for number, (axis, read) in enumerate(zip(plan.read.axes, axes, strict=True))
+        }
+        return {"moment": "CASE WHEN isfinite(moment) THEN epoch_us(moment) END", **places}
     if not plan.marginals:
         strides = iter(plan.domain.of_rows.strides)
         steps = [0 if number == plan.domain.amount else next(strides) for number in range(len(axes))]
@@ -428,7 +467,7 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
 def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     """SQL of numbers with a digit for each axis, which says whether the row's value is declared."""
     digits = []
-    for number, (axis, read) in enumerate(zip(plan.domain.axes, axes, strict=True)):
+    for number, (axis, read) in enumerate(zip(plan.read.axes, axes, strict=True)):
         outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
         outside = read.outside or outside
         digit = f"CASE WHEN absent_{number} THEN {UNPARSED} WHEN {outside} THEN {UNDECLARED} ELSE 0 END"
@@ -484,7 +523,7 @@ def in_folders_of_period(
 
 
 def _ends(plan: CountingPlan) -> dict[str, str]:
-    if plan.period_column is None or plan.period.start is None or plan.period.end is None:
+    if plan.period_column is None or plan.reads_from is None or plan.period.end is None:
         return {}
-    ends = {"period_start": plan.period.start, "period_end": plan.period.end}
+    ends = {"period_start": plan.reads_from, "period_end": plan.period.end}
     return {name: moment.replace(tzinfo=None).isoformat(sep=" ") for name, moment in ends.items()}

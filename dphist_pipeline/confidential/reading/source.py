@@ -262,7 +262,7 @@ def with_enough_memory(work: Callable[[], Result]) -> Result:
 def query_rows(
     connection: duckdb.DuckDBPyConnection, where: str, problem: str, sql: str, given: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """The rows of a statement with quoted names and texts; an engine's error becomes ours: see `withheld`."""
+    """Queries with quoted names and texts; an engine's error becomes ours: see `withheld`."""
     return withheld(where, problem, lambda: connection.execute(sql, given).fetchall())
 
 

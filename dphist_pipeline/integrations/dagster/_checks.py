@@ -194,6 +194,8 @@ def copied_of(store: Store, problem: str) -> CheckResult:
 def _account(spec: ReleaseSpec, statement: Statement) -> CheckResult:
     runway = AccountRunway.by_statement(spec, statement, datetime.now(UTC))
     lasts = spec.period == "none" or runway.releases is None or runway.releases >= FEW_RELEASES  # once is enough
+    if statement.account.is_individual:
+        return CheckResult(True, {}, runway.says)
     numbers: dict[str, Any] = {"left": float(statement.left), "spent": float(statement.spent)}
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
     numbers |= {"last_due": runway.until} if runway.until is not None else {}

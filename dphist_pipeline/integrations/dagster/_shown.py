@@ -119,7 +119,7 @@ def published_metadata(
     charges = [{name: row[name] for name in ("step", "epsilon", "noise_scale")} for row in audit.get("charges", ())]
     one_table = release.first_table is release
     numbers = numbers_of(release, total)
-    if statement is not None:
+    if statement is not None and not statement.account.is_individual:
         spent, rest = (round(float(amount), DECIMALS) for amount in (statement.spent, statement.left))
         numbers |= {"account_spent": spent, "account_left": rest}
     link = dg.MetadataValue.url if address else dg.MetadataValue.text

@@ -101,7 +101,9 @@ class PeriodPlans:
 def yearly_total(spec: ReleaseSpec, store: Path | None) -> Fraction | None:
     """What the account of a spec has for every year; None if it does not renew, or cannot be used."""
     statement = AccountRunway.statement(spec, store)
-    return None if isinstance(statement, str) or statement.account.renews is None else statement.total
+    if isinstance(statement, str) or statement.account.renews is None or statement.account.is_individual:
+        return None
+    return statement.total
 
 
 def plan_periods(

@@ -111,7 +111,7 @@ def _read(spec: ReleaseSpec, types: Mapping[str, str]) -> Iterator[tuple[str, st
             yield column, "unit", _unit(spec, types[column] in sources.TEXT)
     if spec.period_column is not None and spec.period_column in types:
         yield spec.period_column, "period", _period(spec, types[spec.period_column])
-    for axis in spec.domain.axes:
+    for axis in spec.read_axes:
         if axis.column in types:
             yield axis.column, f"axis {axis.name}", _axis(spec, axis, types[axis.column])
     made = {one.column for one in spec.derive}

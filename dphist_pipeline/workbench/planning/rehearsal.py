@@ -228,7 +228,7 @@ def _answers(publication: Release) -> Iterator[dict[str, Any]]:
 
 
 def _remarks(spec: ReleaseSpec) -> Iterator[str]:
-    for axis in spec.domain.axes:
+    for axis in spec.read_axes:
         if axis.reads == "days" and spec.text_format and axis.column == spec.period_column:
             yield f"Odd: {axis.name} reads text only as in 2026-03-02, and `period_format` names another format"
     if spec.derive or spec.keep:
@@ -277,7 +277,7 @@ def invent(spec: ReleaseSpec, period: Period, rows: int) -> InventedRecords:
     draws = np.random.Generator(np.random.PCG64(SEED))
     uses = list(_uses(spec, period, rows, draws))
     # Dates of which no field says how text writes them may not be text.
-    dates = {*spec.undeclared_dates} - {axis.column for axis in spec.domain.axes if axis.reads != "days"}
+    dates = {*spec.undeclared_dates} - {axis.column for axis in spec.read_axes if axis.reads != "days"}
     several = {column for column, _ in uses if sum(other == column for other, _ in uses) > 1} - dates
     columns: dict[str, Values] = {}
     for column, draw in uses:
@@ -323,7 +323,7 @@ def _uses(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Generat
         numbers = _unit_numbers(spec, rows, draws)
         for place, column in enumerate(spec.privacy_unit.columns):
             yield column, lambda place=place: _unit_part(spec, numbers, place)  # type: ignore[misc]
-    for axis in spec.domain.axes:
+    for axis in spec.read_axes:
         yield axis.column, lambda axis=axis: _axis_values(axis, rows, draws)  # type: ignore[misc]
 
 
@@ -420,7 +420,7 @@ def _as_csv(spec: ReleaseSpec, columns: dict[str, Values]) -> InventedRecords:
             raise rehearsal_refused(f"column {name!r} contains the delimiter; declare `csv_quote: rfc`")
     remarks = [
         f"Odd: no row can have the categories of {axis.name} that hold {parting!r}; declare `csv_quote: rfc`"
-        for axis in spec.domain.axes
+        for axis in spec.read_axes
         if isinstance(axis, ByText) and any(parting in text for text in axis.texts)
     ]
     texts: dict[str, Values] = {

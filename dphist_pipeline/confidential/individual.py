@@ -1,0 +1,212 @@
+"""Individual accounts: the filter between reading and bounding, and the states that say what each unit has paid.
+
+A charge of epsilon that counts at most R rows of a unit costs a unit epsilon/R for each row that is counted. The filter
+lets a unit have r rows: the most, up to R, that what it may pay in the year still covers. Bounding keeps r rows then,
+in its keyed order, and the state after the charge, one immutable file, adds what those cost. It is durable before the
+charge is, which names it. Whoever draws for the charge, now or after a crash, counts anew by its `rows`, and who is not
+in it is not counted. So no key of bounding is kept: any r rows cost the same.
+
+Proof. Take two histories of records, one without unit i, and any answers that all charges of a year may give. Fix
+these answers. Then specs, prices and what states say of others are the same in both histories: a unit's r, and the
+rows that are kept of it, depend on its own rows, on public numbers and on keys that are independent of all records.
+Which charges are made, repeated or revised must follow from published things alone. With others' kept rows equal, the
+counts of charge t differ by the r_t rows of i, and every measurement loses at most its own epsilon times |x - x'|/R
+(`_queries`, `scores`): each is shown there for any distance, and a mechanism's measurements add up to the charge's
+epsilon_t. So the answers of charge t are as probable in both histories but for a factor of exp(r_t epsilon_t/R_t) at
+most. Whoever draws for charge t in several runs keeps at most r_t rows of i in each measurement, so that holds for
+them, too. The filter keeps the sum of r_t times the price of a row within what the year pays, and a price, rounded up
+to whole parts, is at least epsilon_t/R_t. A charge whose state was lost adds its whole epsilon_t to what everybody
+paid, which is at least r_t epsilon_t/R_t. `left_out`: i is left out for the first time in one charge of the year at
+most, moves that one number by 1, and its noise costs the share of the total that was set aside for it. Together the
+loss is at most the total, on every path: so specs, and records that come later, may depend on all that was published
+before.
+
+What the state says never shows: no error, name of a file, or file beside these depends on who has paid what. (Their
+sizes do, as those of all files here.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from dphist_pipeline.base.engine_versions import installed_minor
+from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
+from dphist_pipeline.base.reading import Reading
+from dphist_pipeline.base.sql_files import literal, statement
+from dphist_pipeline.confidential.cube import write_granted_cube
+from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.confidential.reading.source import engine_settings, with_enough_memory, withheld
+
+SCHEMA = pa.schema([("unit", pa.binary(32)), ("paid", pa.int64()), ("rows", pa.int32()), ("left", pa.int8())])
+NOBODY = "SELECT unhex('') AS unit, 0 AS paid, 0 AS \"left\" WHERE false"
+PROBLEM = "what its units have paid could not be worked out: no memory or disk left? Nothing was charged for it."
+ROWS_AT_ONCE = 1 << 18
+_FACTS, _CHECKSUM = b"dphist_state", b"dphist_checksum"
+
+
+@dataclass(frozen=True)
+class State:
+    """A state that was found whole: its file, what it says of itself, and the key by which it names units."""
+
+    path: Path
+    facts: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """The year's key, secret."""
+        return self.facts["key"]
+
+
+def form_of_units(reading: Reading) -> str:
+    """What decides how a unit's name is staged as text: another form would be another person.
+
+    Rules of Unicode may move with DuckDB's minor version, so that is part of it where names are normalised.
+    """
+    version = installed_minor("duckdb") if reading.unit_normalise else ""
+    return json.dumps([reading.unit, reading.unit_kinds, reading.unit_normalise, reading.decimal_comma, version])
+
+
+def whole_state(path: Path, facts: Mapping[str, str]) -> State | None:
+    """The state in a file, if it is whole and says these things of itself; None for any other file, or none."""
+    try:
+        with parquet.ParquetFile(path) as file:
+            stated = file.metadata.metadata or {}
+            found = json.loads(stated[_FACTS])
+            if not facts.items() <= found.items() or not file.schema_arrow.equals(SCHEMA):
+                return None
+            checksum = _Checksum()
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                checksum.add(batch)
+    except MemoryError:  # the file may be whole
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        return None
+    return State(path, found) if stated.get(_CHECKSUM) == checksum.of(stated[_FACTS]) else None
+
+
+def write_state(
+    plan: CountingPlan, staged: Path, path: Path, facts: Mapping[str, str], before: State | None, price: int, pays: int
+) -> State:
+    """Filters: writes, durably, what each unit has paid after a charge, and how many of its rows that counts.
+
+    Args:
+        staged: that `stage_rows` wrote; it stays.
+        path: of the new file, in a folder that only this user may enter; nothing is there yet.
+        facts: what the file says of itself, without the year's key.
+        before: the state before, by whose key units are named; None for a new key, and units that paid nothing.
+        price: of a row, at least 1; `pays`: the most that the rows of a unit may cost in the year.
+
+    Raises:
+        SourceRefused: there is no memory or disk for it.
+    """
+    held = {**facts, "key": before.key if before is not None else secrets.token_hex(32)}
+    rows = f"read_parquet({literal(str(staged))})"
+    query = statement(
+        "ingest/next_state",
+        key=literal(held["key"]),
+        staged=f"(SELECT DISTINCT * FROM {rows})" if plan.distinct else rows,
+        before=NOBODY if before is None else f"SELECT * FROM read_parquet({literal(str(before.path))})",
+        rows=str(plan.max_rows_per_unit),
+        pays=str(pays),
+        price=str(price),
+    )
+    make_folder(path.parent)
+
+    def write() -> None:
+        path.unlink(missing_ok=True)  # of an attempt with less memory
+        text, checksum = json.dumps(held, sort_keys=True).encode(), _Checksum()
+        with (
+            _connection(staged.parent, path.parent) as connection,
+            _private(path) as file,
+            parquet.ParquetWriter(file, SCHEMA, compression="none", use_dictionary=False) as writer,
+        ):
+            for batch in connection.sql(query).to_arrow_reader(ROWS_AT_ONCE):
+                units = batch.cast(SCHEMA)
+                checksum.add(units)
+                writer.write_batch(units)
+            writer.add_key_value_metadata({_FACTS: text, _CHECKSUM: checksum.of(text)})
+
+    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(write))
+    sync_file(path)
+    sync_folder(path.parent)
+    return State(path, held)
+
+
+def count_granted(plan: CountingPlan, staged: Path, state: State) -> Path:
+    """Bounds and counts the staged rows, of each unit as many as a charge's state grants it.
+
+    Gives the file of the cube, beside the staged rows, which stay.
+
+    Raises:
+        SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
+    """
+    folder = staged.parent / "granted"
+
+    def share_out() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        parts = {"key": literal(state.key), "state": literal(str(state.path)), "target": literal(str(folder))}
+        with _connection(staged.parent, state.path.parent) as connection:
+            connection.execute(statement("ingest/granted_rows", staged=literal(str(staged)), **parts))
+
+    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(share_out))
+    granted = {int(part.name.removeprefix("granted=")): part for part in folder.glob("granted=*")}
+    cube = write_granted_cube(plan, granted, staged.parent)
+    shutil.rmtree(folder, ignore_errors=True)
+    return cube
+
+
+def units_left_out(state: State) -> NDArray[np.int64]:
+    """How many units the charge of a state leaves out for the first time in the year, shape (1,)."""
+    with parquet.ParquetFile(state.path) as file:
+        batches = file.iter_batches(ROWS_AT_ONCE, columns=["left"])
+        return np.array([sum(int((batch["left"].to_numpy() == 2).sum()) for batch in batches)], dtype=np.int64)
+
+
+class _Checksum:
+    """A digest of the columns of a state and of its facts, whatever the batches are that it is read in."""
+
+    def __init__(self) -> None:
+        self._columns = [hashlib.sha256() for _ in SCHEMA]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for digest, column in zip(self._columns, batch.columns, strict=True):
+            width = column.type.bit_width // 8
+            start, end = column.offset * width, (column.offset + len(column)) * width
+            digest.update(memoryview(column.buffers()[1])[start:end])
+
+    def of(self, facts: bytes) -> bytes:
+        columns = b"".join(digest.digest() for digest in self._columns)
+        return hashlib.sha256(facts + columns).hexdigest().encode()
+
+
+@contextmanager
+def _connection(folder: Path, states: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB that reaches a run's private folder and a folder of states, and nothing else."""
+    with closing(duckdb.connect(config=engine_settings(folder))) as connection:
+        allowed = ", ".join(literal(f"{path}/") for path in (folder, states))
+        connection.execute(f"SET allowed_directories = [{allowed}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+@contextmanager
+def _private(path: Path) -> Iterator[pa.NativeFile]:
+    """A new file that only this user may read, to write to."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with pa.OSFile(str(path), "wb") as file:
+        yield file

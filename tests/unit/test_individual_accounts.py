@@ -1,0 +1,451 @@
+"""Individual accounts: a unit pays for counted rows alone, is left out once a year is paid, and pays no less."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from unit.individual_scenario import READING, TERMS, Office, plan_for
+from unit.ledger_scenario import time_passes
+
+from dphist_pipeline.confidential import individual
+from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
+from dphist_pipeline.ledger.ledger import Ledger
+from dphist_pipeline.ledger.signing import Operator
+from dphist_pipeline.releasing import _individual as releasing
+
+PATIENTS = {"often": 3, "seldom": 1, "always": 10}
+THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """An account with a total of 2 a year; a charge costs 0.5 and counts at most three rows of a patient."""
+    time_passes(monkeypatch, "2026-11-24T06:00:00Z")
+    return Office.open(tmp_path / "office")
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(DphistError) as refused:
+        call()
+    assert str(refused.value).count(". ") == 0, "one sentence"
+    return refused.value.code
+
+
+# What a year pays.
+
+
+def test_three_rows_a_week_are_counted_in_four_weeks_and_then_left_out(office: Office) -> None:
+    # At 1/6 a row twelve rows are paid: 3 a week in four weeks, as of 10 a week.
+    assert [office.week(week, PATIENTS) for week in range(6)] == [7] * 4 + [1] * 2
+    assert office.paid() == [(1, 1, 0), (2, 0, 1), (2, 0, 1)] and [left for _, _, left in office.paid(4)] == [0, 2, 2]
+
+
+def test_prices_are_whole_parts_and_rounded_up_where_they_must_be() -> None:
+    for rows in range(1, 17):
+        assert price_of_row(Fraction(123457, 10**6), rows) == Fraction(123457, 10**6) / rows * PARTS
+    assert 0 < price_of_row(Fraction(1, 10**9), 17) - Fraction(1, 10**9) / 17 * PARTS < 1
+    # A share of 1/20 for `left_out`: 0.5 pays eleven rows, 0.475 twelve.
+    year = paid_by_year(Fraction(2), Fraction(1, 20), Fraction(0))
+    assert [year // price_of_row(epsilon, 3) for epsilon in (HALF, Fraction(475, 1000))] == [11, 12]
+
+
+def test_from_which_charge_on_a_unit_is_left_out_follows_from_charges_alone(office: Office) -> None:
+    prices = [(price_of_row(HALF, 3), 3)] * 14
+    year = paid_by_year(Fraction(2), Fraction(0), Fraction(0))
+    assert [first_left_out(rows, year, prices) for rows in (3, 10, 1)] == [4, 4, 12]
+    assert first_left_out(1, year, prices[:12]) is None
+
+
+def test_a_price_that_changes_within_a_year_and_is_no_divisor_leaves_nobody_above_the_total(office: Office) -> None:
+    for week, (epsilon, most) in enumerate([(HALF, 3), (Fraction(1, 7), 5), (Fraction(3, 10), 1), (HALF, 2)] * 3):
+        office.week(week, PATIENTS, epsilon=epsilon, rows=most)
+    assert all(total <= 2 for total, _, _ in office.paid())
+    assert office.paid()[-1][0] > 2 - Fraction(1, 7) / 5 - HALF
+
+
+def test_a_revision_pays_anew(office: Office) -> None:
+    office.week(0, PATIENTS)
+    assert office.week(0, PATIENTS, revision=2, reason="the source was corrected") == 7
+    assert office.paid() == [(THIRD, 1, 0), (1, 3, 0), (1, 3, 0)]
+
+
+def test_who_counts_once_in_a_cell_pays_for_one_of_equal_rows(office: Office, tmp_path: Path) -> None:
+    rows = {"unit": ["often"] * 4, "code": pa.array([1, 1, 1, 2], pa.int32())}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    for distinct, kept in ((False, 3), (True, 2)):
+        plan = replace(plan_for(3), distinct=distinct)
+        place = tmp_path / f"{kept}.parquet"
+        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 1, 100)
+        assert pq.read_table(place)["paid"].to_pylist() == [kept]
+        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        assert counted.sum() == kept
+
+
+def test_a_larger_total_gives_everybody_more(office: Office) -> None:
+    for week in range(5):
+        office.week(week, PATIENTS)
+    office.ledger.raise_total("health", Fraction(5, 2), "more", Operator.load())
+    assert office.week(5, PATIENTS) == 7
+
+
+def test_a_charge_names_its_state_and_what_came_before_and_a_year_has_one_key(office: Office) -> None:
+    office.week(0, PATIENTS)
+    office.week(1, PATIENTS)
+    (first, second), states = office.charges(), [individual.whole_state(office.file(place), {}) for place in (0, 1)]
+    assert first.granted is not None and second.granted is not None and states[0] is not None and states[1] is not None
+    assert second.granted.after == first.number and second.granted.year == 2026
+    assert states[1].facts["before"] == first.granted.state and states[0].key == states[1].key
+    assert "often" not in office.file().read_bytes().decode("latin-1")
+    assert office.file().stat().st_mode & 0o077 == 0
+
+
+def test_a_new_year_begins_with_nothing_paid_and_another_key(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    for week in range(5):
+        office.week(week, PATIENTS)
+    before = individual.whole_state(office.file(), {})
+    time_passes(monkeypatch, "2027-01-02T06:00:00Z")
+    assert office.week(5, PATIENTS) == 7
+    after = individual.whole_state(office.file(), {})
+    assert before is not None and after is not None and before.key != after.key
+    # The year is over, and all that was charged in it is published: its states are gone.
+    assert [*office.states.glob("*.parquet")] == [office.file()]
+
+
+# States that are lost, damaged, swapped, old or foreign.
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def richer(path: Path) -> None:
+    """By hand: nobody has paid; everything else is as it was."""
+    with pq.ParquetFile(path) as file:
+        table, facts = file.read(), file.metadata.metadata
+    with pq.ParquetWriter(path, individual.SCHEMA) as writer:
+        writer.write_table(table.set_column(1, "paid", pa.array([0] * len(table), pa.int64())))
+        writer.add_key_value_metadata({name: facts[name] for name in facts if name.startswith(b"dphist")})
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, cut, richer])
+def test_a_lost_or_damaged_state_is_paid_by_everybody(office: Office, damage: Callable[[Path], None]) -> None:
+    for week in range(3):
+        office.week(week, PATIENTS)
+    damage(office.file())
+    # Two weeks by their state, 0.5 for the third: who had three rows a week has 1/2 left.
+    assert [office.week(3, PATIENTS), office.week(4, PATIENTS)] == [7, 1]
+    assert office.everybody() == [0, 0, 0, HALF, HALF]
+
+
+def test_no_byte_of_a_state_changes_without_being_noticed(office: Office) -> None:
+    office.week(0, PATIENTS)
+    content, state = office.file().read_bytes(), individual.whole_state(office.file(), {})
+    place, whole = office.file().with_name("0.parquet"), pq.read_table(office.file())
+    for number in range(0, len(content), 3):
+        place.write_bytes(content[:number] + bytes([content[number] ^ 0x15]) + content[number + 1 :])
+        found = individual.whole_state(place, {})
+        if found is not None:
+            assert state is not None and found.facts == state.facts and pq.read_table(place).equals(whole)
+
+
+def test_a_state_under_the_name_of_another_is_none(office: Office) -> None:
+    for week in range(3):
+        office.week(week, PATIENTS)
+    first, second, swap = office.file(1), office.file(2), office.file(2).with_name("swap")
+    for path, name in ((first, swap), (second, first), (swap, second)):
+        path.rename(name)
+    office.week(3, PATIENTS)
+    assert office.everybody()[-1] == Fraction(3, 2)
+
+
+def test_a_state_that_was_put_back_from_a_backup_serves_as_long_as_it_is_the_newest(office: Office) -> None:
+    office.week(0, PATIENTS)
+    backup = shutil.copytree(office.states, office.folder / "backup")
+    office.week(1, PATIENTS)
+    office.week(2, PATIENTS)
+    shutil.rmtree(office.states)
+    shutil.copytree(backup, office.states)
+    # 1/6 or 1/2 by the first week's state, and 0.5 for each of the two others.
+    assert [office.week(3, PATIENTS), office.week(4, PATIENTS)] == [7, 1] and office.everybody()[-1] == 1
+
+
+def test_where_all_states_are_gone_nobody_has_more_than_the_total(office: Office) -> None:
+    for week in range(4):
+        assert office.week(week, PATIENTS) == 7
+        shutil.rmtree(office.states)
+    assert refusal(lambda: office.week(4, PATIENTS)) == "counts_nobody" and len(office.charges()) == 4
+
+
+def test_a_state_that_names_units_in_another_form_is_foreign(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.week(0, PATIENTS)
+    monkeypatch.setattr(individual, "form_of_units", lambda reading: "another form")
+    office.week(1, PATIENTS)
+    assert office.everybody() == [0, HALF]
+
+
+def test_the_form_of_units_changes_with_the_reading_and_where_names_are_normalised_with_duckdb(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folded = replace(READING, unit_normalise=("fold",))
+    forms = [individual.form_of_units(reading) for reading in (READING, replace(READING, unit_kinds=("UUID",)), folded)]
+    monkeypatch.setattr(individual, "installed_minor", lambda name: "9.9")
+    assert len({*forms, individual.form_of_units(folded)}) == 4
+    assert individual.form_of_units(READING) == forms[0]
+
+
+def test_only_the_newest_states_stay_and_those_of_charges_that_may_still_draw(office: Office) -> None:
+    for week in range(6):
+        office.week(week, PATIENTS, published=week != 1)
+    assert {*office.states.glob("*.parquet")} == {office.file(1), office.file(4), office.file(5)}
+
+
+# Attempts that end early, that race, and that join.
+
+
+class Killed(BaseException):
+    """As if the process had died."""
+
+
+def killed(*_: Any) -> None:
+    raise Killed
+
+
+def test_a_state_whose_charge_was_never_made_does_not_count(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    office.week(0, PATIENTS)
+    for _ in range(3):
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(Ledger, "charge", killed)
+            office.week(1, PATIENTS)
+    assert len([*office.states.glob("*.parquet")]) == 2  # each attempt deletes what the last one left
+    assert office.week(1, PATIENTS) == 7
+    assert office.paid() == [(THIRD, 1, 0), (1, 3, 0), (1, 3, 0)]
+
+
+def test_a_state_is_durable_before_its_charge(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    for name in ("sync_file", "sync_folder"):
+        real = getattr(individual, name)
+        monkeypatch.setattr(individual, name, lambda path, real=real, name=name: (done.append(name), real(path)))
+    charge = Ledger.charge
+    monkeypatch.setattr(Ledger, "charge", lambda self, request: (done.append("charge"), charge(self, request))[1])
+    office.week(0, PATIENTS)
+    assert done == ["sync_file", "sync_folder", "charge"]
+
+
+def test_who_goes_on_after_a_crash_counts_as_many_rows_as_were_paid(office: Office) -> None:
+    office.rows(PATIENTS).charge(office.request(0))  # nothing is drawn
+    for week in range(1, 6):  # meanwhile the year is used up
+        office.week(week, PATIENTS)
+    # The source has changed: who is not in the state is not counted, and nobody has more rows than were paid.
+    assert office.week(0, {**PATIENTS, "new": 3, "seldom": 9, "always": 2}) == 3 + 1 + 2
+    assert len(office.charges()) == 6
+
+
+def test_a_charge_that_must_still_draw_and_lacks_its_state_is_refused_and_a_revision_pays_anew(office: Office) -> None:
+    office.rows(PATIENTS).charge(office.request(0))
+    office.file().unlink()
+    rows = office.rows(PATIENTS)
+    with pytest.raises(DphistError) as refused:
+        rows.counts(rows.charge(office.request(0)))
+    assert refused.value.code == "state_lost"
+    office.week(0, PATIENTS, revision=2, reason="its state was lost")
+    assert office.everybody() == [0, HALF]
+
+
+def test_what_was_charged_on_31_december_is_finished_on_2_january_by_the_old_year(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for week in range(4):
+        office.week(week, PATIENTS)
+    time_passes(monkeypatch, "2026-12-31T23:59:00Z")
+    charge = office.rows(PATIENTS).charge(office.request(4))
+    time_passes(monkeypatch, "2027-01-02T06:00:00Z")
+    assert office.week(5, PATIENTS) == 7
+    kept = office.file(4)
+    assert kept.exists()  # its charge may still draw, though the year is over
+    assert office.week(4, PATIENTS, published=False) == 1 and len(office.charges()) == 6
+    releasing.States.of(office.store, office.ledger, "health").answered(charge)
+    office.week(6, PATIENTS)
+    assert not kept.exists() and not kept.with_suffix(".answered").exists()
+
+
+def at_the_commit(monkeypatch: pytest.MonkeyPatch, happens: Iterator[Callable[[], object]]) -> None:
+    """Something happens between filter and commit, by a program that knows no lock, as one beside a copy."""
+    charge = Ledger.charge
+
+    def overtaken(self: Ledger, request: Any) -> Any:
+        monkeypatch.setattr(releasing.States, "locked", lambda self: nullcontext())
+        next(happens, lambda: None)()
+        return charge(self, request)
+
+    monkeypatch.setattr(Ledger, "charge", overtaken)
+
+
+def test_a_new_year_between_filter_and_commit_filters_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    for week in range(4):
+        office.week(week, PATIENTS)
+    at_the_commit(monkeypatch, iter([lambda: time_passes(monkeypatch, "2027-01-01T00:00:01Z")]))
+    assert office.week(4, PATIENTS) == 7
+    assert office.charges()[-1].year == 2027 and [rows for _, rows, _ in office.paid()] == [1, 3, 3]
+
+
+def test_a_charge_between_filter_and_commit_filters_again_and_reads_once(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for week in range(3):
+        office.week(week, PATIENTS)
+    another = Office(office.folder, Ledger.open(office.ledger.url))
+    # It has a folder of states of its own, so that this one must think that it is lost.
+    monkeypatch.setattr(Office, "rows", _reading_once(Office.rows, reads := []))
+    at_the_commit(monkeypatch, iter([lambda: another.week(3, PATIENTS)]))
+    assert office.week(4, PATIENTS) == 1
+    assert [charge.period for charge in office.charges()] == ["00", "01", "02", "03", "04"]
+    assert office.paid() == [(Fraction(5, 6), 1, 0), (2, 0, 2), (2, 0, 2)]
+    assert len(reads) == 2  # one reading each
+
+
+def _reading_once(rows: Any, reads: list[int]) -> Any:
+    def counted(self: Office, *arguments: Any) -> Any:
+        made = rows(self, *arguments)
+        read = made.read
+        made.read = lambda: (reads.append(1), read())[1]
+        return made
+
+    return counted
+
+
+def test_an_adoption_between_filter_and_commit_filters_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def adopt() -> None:
+        Ledger.open(office.ledger.url).adopt("restored", (), {"health": Fraction(3, 2)}, Operator.load())
+
+    at_the_commit(monkeypatch, iter([adopt]))
+    office.week(0, PATIENTS)
+    assert office.everybody() == [Fraction(3, 2)]
+    assert refusal(lambda: office.week(1, PATIENTS, epsilon=Fraction(8, 5), rows=1)) == "counts_nobody"
+
+
+def test_who_joins_a_charge_drops_its_own_count(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    another = Office(office.folder, Ledger.open(office.ledger.url))
+    at_the_commit(monkeypatch, iter([lambda: another.rows({"often": 1, "seldom": 2}).charge(another.request(0))]))
+    assert office.week(0, PATIENTS) == 1 + 1  # not its own 3 + 1 + 3: a patient has the rows that the charge paid for
+    assert len(office.charges()) == 1 and office.paid() == [(Fraction(1, 6), 1, 0), (THIRD, 2, 0)]
+
+
+def test_an_account_in_use_is_left_after_a_while_and_the_same_call_may_be_tried_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releasing, "WAIT_SECONDS", 0.1)
+    states = releasing.States.of(office.store, office.ledger, "health")
+    with states.locked(), pytest.raises(DphistError) as refused:
+        office.week(0, PATIENTS)
+    assert (refused.value.code, refused.value.try_again) == ("account_in_use", True)
+    assert office.charges() == []
+
+
+# Clocks and adoptions.
+
+
+def test_a_charge_dated_ahead_is_paid_by_everybody_after_an_adoption_and_goes_on_in_its_own_year(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.week(0, PATIENTS)
+    time_passes(monkeypatch, "2027-03-01T06:00:00Z")
+    office.week(1, PATIENTS)
+    time_passes(monkeypatch, "2026-11-30T06:00:00Z")
+    office.ledger.adopt("the clock was ahead", (), {"health": Fraction(0)}, Operator.load())
+    office.week(2, PATIENTS)
+    # The state of the first week went when a later year began; so both are paid by everybody.
+    assert office.everybody() == [0, 0, 1]
+    time_passes(monkeypatch, "2027-01-02T06:00:00Z")
+    office.week(3, PATIENTS)
+    assert office.everybody()[-1] == 0 and office.paid()[-1] == (1, 3, 0)  # with the week that was dated ahead
+
+
+# What such an account refuses, each in a sentence.
+
+
+@pytest.mark.parametrize(
+    ("terms", "code"),
+    [
+        ({"renews": None}, "individual_needs"),
+        ({"neighbours": "substitute"}, "individual_needs"),
+        ({"privacy_unit": "row"}, "individual_needs"),
+        ({"left_out": Fraction(1)}, "not_recordable"),
+        ({"left_out": Fraction(1, 10**9)}, "not_recordable"),
+        ({"accounting": "summed", "left_out": Fraction(1, 20)}, "not_recordable"),
+        ({"accounting": "concentrated"}, "not_recordable"),
+    ],
+)
+def test_terms_that_an_individual_account_cannot_have(office: Office, terms: dict[str, Any], code: str) -> None:
+    another = replace(TERMS, name="another", **terms)
+    assert refusal(lambda: office.ledger.open_account(another, Operator.load(), READING)) == code
+
+
+@pytest.mark.parametrize("kinds", [(), ("number",), ("NULL",), ("text", "text")])
+def test_units_whose_names_may_be_staged_in_several_ways_are_refused(office: Office, kinds: tuple[str, ...]) -> None:
+    another, reading = replace(TERMS, name="another"), replace(READING, address="b.parquet", unit_kinds=kinds)
+    assert refusal(lambda: office.ledger.open_account(another, Operator.load(), reading)) == "individual_units"
+    assert refusal(lambda: office.ledger.open_account(another, Operator.load())) == "individual_needs"
+    assert [account.name for account in office.ledger.accounts()] == ["health"]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"source": replace(READING, csv_quote="").facts()},
+        {"source": replace(READING, unit_kinds=("UUID",)).facts()},
+        {"source": replace(READING, address="others.parquet").facts()},
+        {"query": {"sha256": "0" * 64, "name": "query.sql", "tries": True}},
+        {"engine": {"name": "sc://here", "server": "here"}},
+        {"check": {"name": "raw/visits:complete"}},
+    ],
+)
+def test_nothing_but_the_source_of_the_opening_is_ever_allowed(office: Office, what: dict[str, Any]) -> None:
+    allow = lambda: office.ledger.allow("health", what, Operator.load(), "a reason")  # noqa: E731
+    assert refusal(allow) == "individual_reads_one"
+    office.ledger.disallow(office.ledger.decisions("health")[0].number, "not now", Operator.load())
+    assert refusal(allow) == "individual_reads_one"
+    assert office.ledger.allow("health", {"source": READING.facts()}, Operator.load()) is not None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"quality": True}, {"checks": ("raw/visits:complete",)}, {"query": "0" * 64}, {"engine": "spark"}]
+)
+def test_what_the_filter_does_not_see_is_refused(office: Office, changes: dict[str, Any]) -> None:
+    assert refusal(lambda: office.ledger.check(office.request(0, **changes))) == "not_individual"
+
+
+def test_a_charge_that_could_count_nobody_is_refused_before_it_is_made(office: Office) -> None:
+    assert refusal(lambda: office.ledger.check(office.request(0, epsilon=Fraction(7)))) == "counts_nobody"
+    office.ledger.check(office.request(0, epsilon=Fraction(6)))
+
+
+def test_another_host_is_refused(office: Office) -> None:
+    office.week(0, PATIENTS)
+    other = replace(office.request(1), folder=replace(office.request(1).folder, id="1" * 32))  # type: ignore[type-var]
+    with pytest.raises(DphistError) as refused:
+        office.ledger.check(other)
+    assert refused.value.code == "charged_elsewhere"
+
+
+def test_the_ledger_holds_together_and_takes_no_state_twice(office: Office) -> None:
+    office.week(0, PATIENTS)
+    office.ledger.verify()
+    granted = office.charges()[0].granted
+    assert granted is not None
+    again = replace(granted, after=office.charges()[0].number)
+    with pytest.raises(ValueError):
+        office.ledger.charge(office.request(1, granted=again))
+    with pytest.raises(ValueError):
+        office.ledger.charge(office.request(1))

@@ -50,7 +50,7 @@ class CatalogueProcess:
         """The rows that a statement gives; None in its place opens a connection with some settings.
 
         Raises:
-            duckdb.Error: of the same class as there.
+            Exception: of DuckDB, of the same class as there.
             ProcessEnded: there is no answer.
         """
         process = self._process = self._process or _started()

@@ -117,7 +117,7 @@ class _OfWitness(Database):
 
     def altered(self, problem: str) -> LedgerError:
         """The error for a database that holds no witness, or a damaged one."""
-        return LedgerError("altered", where=self.where, problem=problem)
+        return LedgerError("witness_altered", where=self.where, problem=problem)
 
     def unusable(self, problem: str | None) -> LedgerError:
         """The error for a place where the witness cannot be read and written; another one may be named instead."""

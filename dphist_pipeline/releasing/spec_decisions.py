@@ -122,7 +122,10 @@ class SpecDecisions:
     @property
     def facts(self) -> dict[str, Any]:
         """All that would be signed, as JSON values."""
-        account = None if self.account is None else {**vars(self.account), "total": str(self.account.total)}
+        # A spec opens summed accounts alone, so their digest knows nothing of individual ones.
+        individual = ("accounting", "left_out")
+        terms = {} if self.account is None else {k: v for k, v in vars(self.account).items() if k not in individual}
+        account = None if self.account is None else {**terms, "total": str(self.account.total)}
         return {
             "account": self.spec.account,
             "store": self.store_id,

@@ -111,13 +111,13 @@ class Released:
 
 @contextmanager
 def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
-    def private_counts(domain: Any, sensitivity: int, load: Any, journal: Journal) -> LoggedCounts:
+    def private_counts(domain: Any, sensitivity: int, load: Any, journal: Journal, parts: int) -> LoggedCounts:
         def kept() -> Counts:
             log.exact = load()
             return log.exact
 
         log.journal = journal
-        return LoggedCounts(domain, sensitivity, kept, log)
+        return LoggedCounts(domain, sensitivity, kept, log, parts)
 
     def private_rows(limits: Any, load: Any, journal: Journal) -> PrivateRows:
         return PrivateRows(limits, load, log)

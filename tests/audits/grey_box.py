@@ -115,8 +115,10 @@ def _l1(here: Counts | None, there: Counts | None) -> int:
 class LoggedCounts(PrivateCounts):
     """Counts behind measurements that tell their log of choices."""
 
-    def __init__(self, domain: Domain, sensitivity: int, load: Callable[[], Counts], answers: Any = None) -> None:
-        super().__init__(domain, sensitivity, load, answers)
+    def __init__(
+        self, domain: Domain, sensitivity: int, load: Callable[[], Counts], answers: Any = None, parts: int = 1
+    ) -> None:
+        super().__init__(domain, sensitivity, load, answers, parts)
         self.log = answers
 
     def choose(self, groups: Any, score: Any, budget: Budget) -> Counts:

@@ -40,20 +40,24 @@ def drawn(
     return ElementTree.fromstring(release_svg(made.path))
 
 
+def squares(picture: ElementTree.Element, *fills: str, keys: bool = False) -> list[tuple[float, float, float, float]]:
+    """Left, top, width and height of every area in these colours, those of the legend included if `keys`."""
+    paths = [mark for mark in picture.iter(f"{SVG}path") if mark.get("fill") in fills]
+    areas = [one for mark in paths if keys or "class" not in mark.attrib for one in mark.attrib["d"].split("M")[1:]]
+    numbers = [[float(number) for number in re.findall(r"-?[\d.]+", area)] for area in areas]
+    return [(left, top, width, height) for left, top, width, height, _ in numbers]
+
+
 def bars(picture: ElementTree.Element) -> list[tuple[float, float, float, float]]:
     """Left, top, width and height of every bar or square."""
-    fills = (BAR, *BLUES, GREY)
-    found = [
-        mark.attrib for mark in picture.iter(f"{SVG}rect") if mark.get("fill") in fills and "class" not in mark.attrib
-    ]
-    return [(float(one["x"]), float(one["y"]), float(one["width"]), float(one["height"])) for one in found]
+    return squares(picture, BAR, *BLUES, GREY)
 
 
 def intervals(picture: ElementTree.Element) -> list[tuple[float, float]]:
     """Where the line of every standing interval starts, and how far down it goes."""
     paths = [mark.attrib["d"] for mark in picture.iter(f"{SVG}path") if mark.get("stroke") == INK]
-    ends = [[float(number) for number in re.findall(r"-?[\d.]+", path)] for path in paths]
-    return [(y, to_y - y) for x, y, to_x, to_y in ends if x == to_x]
+    ends = [re.fullmatch(r"\S+ (-?[\d.]+)V(-?[\d.]+)", line) for path in paths for line in path.split("M")[1:]]
+    return [(float(end[1]), float(end[2]) - float(end[1])) for end in ends if end]
 
 
 def texts(picture: ElementTree.Element) -> list[str]:
@@ -63,9 +67,10 @@ def texts(picture: ElementTree.Element) -> list[str]:
 def height_scale(picture: ElementTree.Element) -> tuple[float, float]:
     """Where 0 is, and how tall a record is: from the labels beside the picture."""
     found = {}
-    for text in picture.iter(f"{SVG}text"):
+    beside = [group for group in picture.iter(f"{SVG}g") if group.get("text-anchor") == "end"]
+    for text in (text for group in beside for text in group.findall(f"{SVG}text")):
         number = str(text.text).replace(",", "").replace("−", "-")
-        if text.get("text-anchor") == "end" and re.fullmatch(r"-?[\d.]+", number):
+        if re.fullmatch(r"-?[\d.]+", number):
             found[float(number)] = float(text.attrib["y"]) - 4
     low, high = min(found), max(found)
     record = (found[low] - found[high]) / (high - low)
@@ -158,9 +163,9 @@ def test_many_cells_are_summed_to_few_bars(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_axes_are_colours_and_three_small_pictures(tmp_path: Path) -> None:
     two, three = (drawn(tmp_path / str(len(axes)), axes) for axes in ([AGE, WARD], [AGE, WARD, PAIR]))
-    for picture, squares in ((two, 15), (three, 30)):
-        drawn_squares = [mark for mark in picture.iter(f"{SVG}rect") if mark.get("fill") in (*BLUES, GREY)]
-        assert len(drawn_squares) == squares + LEGEND + 1  # grey is explained, too
+    for picture, cells in ((two, 15), (three, 30)):
+        # Grey is explained, too.
+        assert len(squares(picture, *BLUES, GREY, keys=True)) == cells + LEGEND + 1
     assert {"x", "y"} <= set(texts(three))
 
 

@@ -84,7 +84,7 @@ def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, m
     spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
     with project.witnessed():
         run = Run.begin(spec, store, WEEK, datetime.now(UTC))
-        for name in ("request_of", "run_of", "PublicationRule"):
+        for name in ("request_of", "mechanism_run_of", "PublicationRule"):
             monkeypatch.setattr(run_module, name, again)
         monkeypatch.setattr(ReleaseSpec, "mechanism_epsilon", property(again))
         run.spec = spec.model_copy(update={"publish": "manual", "epsilon": spec.epsilon / 2})

@@ -4,7 +4,7 @@ A run may be killed anywhere and called again, or called by twenty processes at 
 period once, the journal keeps the first answer of every measurement, and all files appear by one rename. What one step
 leaves for the next lies in the store: the charge in the ledger, the answers in the journal. So a run may draw in one
 process and publish in another one, a month later. A step that is repeated changes nothing. Exact counts are not left:
-the cube lies in a private folder that one draw makes and deletes, and a draw that is killed counts anew.
+the cube lies in a private folder that one draw makes and deletes; after a crash, records are counted anew.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Run:
     ) -> Run:
         """Chooses period and revision and asks the ledger, which refuses early; charges nothing.
 
-        It writes only what killed calls left undone: deletes their folders, finishes withdrawals and rejections.
+        It also finishes what killed calls left: deletes their folders, completes withdrawals and rejections.
         What it gives is equal in every process that joins the same release, and no later step derives it again: what
         the ledger is asked for, the run of the mechanism, and when the numbers are published.
         """

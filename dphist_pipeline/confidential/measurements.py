@@ -1,9 +1,10 @@
 """The measurements: the only methods that show anything of the exact counts, each for a share of the budget.
 
 A noisy measurement asks one query of a closed set. What the query computes from exact counts, how far
-that moves between neighbours, and why its noise covers it, is proved in `_queries` and `scores`. Measurements charge
-the budget, add the noise, and make the answer durable in the journal before a mechanism sees it. Everything that a
-mechanism passes is checked, and copied into plain values, before the budget is spent and exact counts are loaded.
+that moves between neighbours, and why its noise covers it, is proved in `_queries` and `scores`. Measurements spend
+their in-memory `Budget` (a release has charged its account before), add the noise, and make the answer durable in the
+journal before a mechanism sees it. Everything that a mechanism passes is checked, and copied into plain values, before
+the budget is spent and exact counts are loaded.
 """
 
 from __future__ import annotations
@@ -113,13 +114,13 @@ class PrivateCounts:
             shares: exact parts of the budget, one a level, that sum to 1; equal ones when left out.
         """
         _refuse_all_but_budgets(budget)
-        parts = shares if shares is not None else [Fraction(1, len(levels))] * len(levels)
-        smallest = budget.epsilon * min(parts)
+        level_shares = shares if shares is not None else [Fraction(1, len(levels))] * len(levels)
+        smallest = budget.epsilon * min(level_shares)
         if self.sensitivity > LARGEST_SCALE * smallest:
             raise MeasurementMisuse(
                 f"'{budget.step}' would add noise of a scale above 10^7 to a level: raise its epsilon"
             )
-        spent = budget.split(**{f"{budget.step}_level_{number}": part for number, part in enumerate(parts, 1)})
+        spent = budget.split(**{f"{budget.step}_level_{number}": share for number, share in enumerate(level_shares, 1)})
         return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
 
     def noisy_contrasts(self, budget: Budget) -> NoisyContrasts:
@@ -176,8 +177,8 @@ class PrivateCounts:
         return _scale_of(query.sensitivity(self.sensitivity * self.__parts), budget)
 
     def __measure(self, query: Linear, budget: Budget) -> tuple[NDArray[np.float64], Fraction]:
-        drawn, scale = self.__ask(query, budget)
-        return _read_only(drawn, self.__parts), scale / self.__parts
+        answer, scale = self.__ask(query, budget)
+        return _read_only(answer, self.__parts), scale / self.__parts
 
     def __ask(self, query: Query, budget: Budget) -> tuple[NDArray[np.int64], Fraction]:
         """The answer to a query, and the scale of its noise."""
@@ -191,8 +192,8 @@ class PrivateCounts:
         def draw() -> NDArray[np.int64]:
             return _noisy_answer(query, self.__exact(), scale)
 
-        drawn = draw() if self.__answers is None else self.__answers.answer(budget.step, facts, draw)
-        return drawn, scale
+        answer = draw() if self.__answers is None else self.__answers.answer(budget.step, facts, draw)
+        return answer, scale
 
     def __exact(self) -> NDArray[np.int64]:
         exact = self.__load()
@@ -273,8 +274,8 @@ def _unpack_lines(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArra
     return tuple(lines)
 
 
-def _read_only(drawn: NDArray[np.int64], parts: int = 1) -> NDArray[np.float64]:
-    values = drawn.astype(np.float64) / parts
+def _read_only(answer: NDArray[np.int64], parts: int = 1) -> NDArray[np.float64]:
+    values = answer.astype(np.float64) / parts
     values.flags.writeable = False
     return values
 
@@ -303,8 +304,8 @@ def _noisy(exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
     and as private as that: where |Z| <= 2^53 the noise is Z itself; where Z > 2^53, x + 2^53 and x + Z are both at
     least 2^52, and the result is 2^52; likewise below. int64 holds all sums, and float64 holds every result.
     """
-    drawn = exact + noise.discrete_laplace(scale, exact.size)
-    return np.clip(drawn, -LARGEST_COUNT, LARGEST_COUNT, out=drawn)
+    noisy = exact + noise.discrete_laplace(scale, exact.size)
+    return np.clip(noisy, -LARGEST_COUNT, LARGEST_COUNT, out=noisy)
 
 
 def _noisy_winners(scores: Sequence[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:

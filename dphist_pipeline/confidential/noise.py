@@ -98,6 +98,8 @@ def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:
 def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
     """Independent exact draws on 0, 1, 2, … with P(M >= k) = exp(-k / scale); int64, shape (size,), at most 2^62.
 
+    One-sided, for choices and buckets. The mechanism `geometric` draws `discrete_laplace`, which has both signs.
+
     Args:
         scale: sensitivity over epsilon, in the unit of the scores or costs that it covers; at most 10^7.
     """

@@ -31,7 +31,7 @@ class SourcePlan:
     tries: bool = True  # whether an item of the query that raises is null, as the operator's decision says
 
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def number_columns(self) -> tuple[str, ...]:
         """The columns of a unit that may be numbers in some files and text in others."""
         return self.reading.unit if "number" in self.reading.unit_normalise else ()
 

@@ -59,12 +59,14 @@ class Books:
     permissions: Permissions = field(default_factory=Permissions)
     looks: list[Look] = field(default_factory=list)
     generation: int = 1
+    # Number of the latest adoption's entry; 0 without one. An operator adopts a store whose ledger or witness went
+    # missing: a later generation begins, and no charge from before it draws any more.
     adopted_at: int = 0
     started_by: str = ""
     moved: tuple[str, str] | None = None  # to which database and address, if the ledger began in another one
     carried: set[str] = field(default_factory=set)
     paid: list[tuple[int, Charge]] = field(default_factory=list)  # with the entry that stated it
-    # Rows about releases that were judged by an earlier program: added up, but posted only once they are asked for.
+    # Rows about releases that were judged at an earlier opening: added up, but posted only once they are asked for.
     unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
     adoptions: list[tuple[int, int]] = field(default_factory=list)  # number of the entry, and its year
     elsewhere: list[tuple[int, str, Fraction]] = field(default_factory=list)  # number of an adoption, account, epsilon
@@ -148,6 +150,8 @@ class Books:
         It counts in its own. Where a later adoption was made in an earlier year, one of the two clocks was wrong, and
         nobody knows which: it counts in the adoption's year as well, and no year has its total twice.
         """
+        # Adoptions from `before` on came after the charge. Counting too much is safe; otherwise a charge that a wrong
+        # clock dated in a later year would cost nothing in this one.
         return charged == year or (year < charged and any(year == of for _, of in self.adoptions[before:]))
 
     def counting_in(self, account: str, year: int) -> list[tuple[int, Fraction, Charge | None]]:
@@ -173,7 +177,7 @@ class Books:
         return [(number, charge) for number, charge in self.paid if charge.account == account]
 
     def paid_at(self, account: str) -> int:
-        """The number of the latest entry that changed what units of an account paid: a charge, or an adoption."""
+        """Number of the latest entry, a charge or an adoption, that changed what units of an account paid; no time."""
         return max([self.adopted_at, *(number for number, _ in self.every_entry(account))])
 
     def state(self, charge: Charge) -> str:
@@ -269,7 +273,9 @@ class Books:
     def _refuse_uncounted(self, account: Account, request: ChargeRequest, year: int) -> None:
         """Refuses to charge an individual account from another host, by what others paid since, or to count nobody.
 
-        Before rows were filtered, the request names no state, and only its price is judged.
+        In an individual account each unit pays for its own rows; `granted` names the state, the file that says what
+        each has paid and may have counted: docs/decisions/individual-accounts.md. Before rows were filtered, the
+        request names none, and only its price is judged.
         """
         granted, everybody = request.granted, Fraction(0)
         for charge in (each for _, each in self.every_entry(account.name) if each.number > self.adopted_at):

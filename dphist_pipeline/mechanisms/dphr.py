@@ -18,8 +18,7 @@ Privacy:  `noisy`: order_share of epsilon on `noisy_cells`, the rest on `noisy_s
 Domain:   any number of axes, ordered or not; where a cell lies plays no part (`exponential`: its number does). Up to
           5,000 cells with `exponential`.
 Cost:     O(m log m) time in the cells m, O(m) memory. `exponential`: O(m²) time, and m - 2 answers of a measurement,
-    each of
-          which a release keeps as a file.
+          each of which a release keeps as a file.
 Bars:     the noise of the cells, on `unbiased_estimate`; the error of merging unlike cells is not covered.
 """
 

@@ -2,7 +2,7 @@
 
 Paper:    Dwork, McSherry, Nissim, Smith. Calibrating noise to sensitivity in private data analysis. TCC 2006;
           in whole numbers: Ghosh, Roughgarden, Sundararajan. Universally utility-maximizing privacy
-          mechanisms. STOC 2009. The papers' DP_BASE.
+          mechanisms. STOC 2009. DP_BASE of Chen et al. 2024 (SReB_GCA).
 Privacy:  epsilon, all of it on `noisy_cells`. Nothing is done to the noisy counts.
 Domain:   any number of axes, ordered or not.
 Cost:     linear in the cells.

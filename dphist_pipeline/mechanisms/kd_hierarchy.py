@@ -1,7 +1,8 @@
 """Hierarchical kd-tree: halve boxes at private medians, level by level, and make noisy sums of all boxes agree.
 
-Paper:    Inan, Kantarcioglu, Ghinita, Bertino. Private record matching using differential privacy. EDBT 2010, as Xiao
-          et al. (DPCube, 2012) describe the baseline that they compare with; consistency as Hay et al. (PVLDB 2010).
+Paper:    Inan, Kantarcioglu, Ghinita, Bertino. Private record matching using differential privacy. EDBT 2010: the
+          baseline that Xiao et al. (DPCube, 2012) compare with, and name without details. The share of medians and
+          least squares over all sums, as by Hay et al. (PVLDB 2010), are choices of this package.
           Every box is cut across its longest side (the first of equal ones). A median is chosen among the cells in
           order along that side; the box is cut at the border of slabs nearest to it. Choices add geometric noise to
           the scores and take the largest (permute-and-flip, but for ties), in place of the exponential mechanism.

@@ -52,14 +52,14 @@ def plan_of(
     period: Period,
     decisions: Sequence[Decision] = (),
     run: MechanismRun | None = None,
-    charges: bool = False,
+    will_charge: bool = False,
 ) -> CountingPlan:
     """What reading and counting need of a spec, for one period.
 
     Args:
         decisions: of operators, that of the source first; a study, which publishes nothing, has none.
         run: of the mechanism, as a release froze it; what reads without a release has none.
-        charges: whether a new charge is to follow, for which a column of text says how its dates are written.
+        will_charge: whether a new charge is to follow, for which a column of text says how its dates are written.
 
     Raises:
         FilesMissing: with each file that the period needs and that is not there.
@@ -77,14 +77,16 @@ def plan_of(
         period_column=spec.period_column,
         period_format=spec.text_format,
         time_zone=spec.time_zone,
-        undeclared_dates=spec.undeclared_dates if charges else {},
+        undeclared_dates=spec.undeclared_dates if will_charge else {},
         derive=spec.derive,
         keep=spec.keep,
         distinct=spec.take == "one_per_cell",
         per_unit=_unit_rows(spec) if spec.walks_units else None,
         rows_seen=rows_seen(spec),
         parts=spec.parts,
-        marginals=() if spec.family is None else _marginals(spec.family, spec.domain, (run or run_of(spec)).measured),
+        marginals=()
+        if spec.family is None
+        else _marginals(spec.family, spec.domain, (run or mechanism_run_of(spec)).measured),
     )
     own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
     needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
@@ -148,7 +150,7 @@ def rows_seen(spec: ReleaseSpec) -> int | None:
     return 1 if spec.privacy_unit == EVERY_ROW else spec.quality.rows
 
 
-def run_of(spec: ReleaseSpec) -> MechanismRun:
+def mechanism_run_of(spec: ReleaseSpec) -> MechanismRun:
     """The mechanism of a spec, with what its measurements count."""
     family = spec.family
     measured = () if family is None else tuple(shares_for(family).marginals)

@@ -51,8 +51,11 @@ class Race(Enum):
         By.DISALLOWANCE,
         "A count takes its time, or another process left it; measurements would draw.",
     )
-    CHARGED_BY_ANOTHER_SINCE = By.OTHER_HOST, "Two hosts ask the ledger at once, which charges once; both would draw."
-    CHARGED_BY_ANOTHER_BEFORE = (
+    CHARGED_BY_OTHER_HOST_SINCE = (
+        By.OTHER_HOST,
+        "Two hosts ask the ledger at once, which charges once; both would draw.",
+    )
+    CHARGED_BY_OTHER_HOST_BEFORE = (
         By.OTHER_HOST,
         "The host that charged draws, or has published; this one would draw.",
     )

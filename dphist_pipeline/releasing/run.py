@@ -2,9 +2,9 @@
 
 A run may be killed anywhere and called again, or called by twenty processes at once: the ledger charges a release and
 period once, the journal keeps the first answer of every measurement, and all files appear by one rename. What one step
-leaves for the next lies in the store: the cube in the private folder of a run, the answers in the journal, the charge
-in the ledger. So a run may draw in one process and publish in another one, a month later. A step that is repeated
-changes nothing.
+leaves for the next lies in the store: the charge in the ledger, the answers in the journal. So a run may draw in one
+process and publish in another one, a month later. A step that is repeated changes nothing. Exact counts are not left:
+the cube lies in a private folder that one draw makes and deletes; after a crash, records are counted anew.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from dphist_pipeline.releasing._approvals import (
 )
 from dphist_pipeline.releasing._audit_facts import audit_facts, judge
 from dphist_pipeline.releasing._individual import GrantedRows, States
-from dphist_pipeline.releasing._plans import plan_of, request_of, run_of
+from dphist_pipeline.releasing._plans import mechanism_run_of, plan_of, request_of
 from dphist_pipeline.releasing._races import By, Race, refuse_other_host
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing._taken_names import refuse_other_length
@@ -122,14 +122,15 @@ def values_differ(key: Key) -> AfterCharge:
     )
 
 
-class CubeMissing(Halted):
-    """A later step was run alone, and what an earlier one leaves for it is not there."""
+class NotDrawn(Halted):
+    """A later step was run alone, and a measurement has no answer in the journal yet."""
 
     def __init__(self, key: Key) -> None:
         self.key = key
         super().__init__(
             f"release '{key.release}', period {key.period}: its numbers were not drawn yet, or not all of them, so "
-            "nothing is published. Run the whole release: its job, or all of its assets together."
+            "nothing is published. Run the whole release: its job, or all of its assets together.",
+            code="cube_missing",  # programs know it by the name that the class had
         )
 
 
@@ -178,6 +179,7 @@ class Run:
     ) -> Run:
         """Chooses period and revision and asks the ledger, which refuses early; charges nothing.
 
+        It also finishes what killed calls left: deletes their folders, completes withdrawals and rejections.
         What it gives is equal in every process that joins the same release, and no later step derives it again: what
         the ledger is asked for, the run of the mechanism, and when the numbers are published.
         """
@@ -194,7 +196,7 @@ class Run:
             for charge in publisher.matching_revisions(charges, reason, spec.digest)
             if revision in (None, charge.revision)
         ]
-        # A rejected charge pays for this call only where no other was made.
+        # A rejected charge is picked only where there is no other; `refuse_overtaken` refuses the call below.
         not_rejected = [charge for charge in candidates if "rejected" not in ledger.notes(charge)]
         charge = (not_rejected or candidates)[-1] if candidates else None
         request = request_of(
@@ -225,7 +227,7 @@ class Run:
         if not store.published(key).exists():
             store.refuse_old_layout()
         rule = PublicationRule(spec.publish, charge is not None and store.is_marked_for_approval(charge))
-        run = cls(spec, store, ledger, period, key, request, run_of(spec), rule, progress, charge)
+        run = cls(spec, store, ledger, period, key, request, mechanism_run_of(spec), rule, progress, charge)
         if charge is not None:
             run.refuse_overtaken(Race.REJECTED_BEFORE)
         else:
@@ -243,11 +245,11 @@ class Run:
         return self.store.published(self.key)
 
     def refuse_overtaken(self, race: Race, published: bool = False) -> tuple[Decision, ...]:
-        """Asks the ledger whether somebody overtook this run, and stops it then.
+        """Stops this run if the ledger says that it was overtaken; else gives the decisions that allow its source.
 
-        It is asked at nine places, and every place closes a race of its own. A call goes only when another one is
-        proved to close its race. Gives the decisions by which the source may still be read, where the race is about
-        those. `published`: values of the charge are out; asked for another host's.
+        The ledger is asked at nine places, and every place closes a race of its own. A call goes only when another one
+        is proved to close its race. Decisions are given only where the race is about a disallowed source; else none.
+        `published`: values of the charge are out; asked for another host's.
 
         Raises:
             LedgerError: `rejected`, and what was drawn for it is deleted; `not_allowed` any more; `charged_elsewhere`.
@@ -273,12 +275,13 @@ class Run:
             return None
         self.refuse_overtaken(Race.WITHDRAWN_BEFORE)
         if self.publication is None:
+            # Also enters `published` where the files are there and the ledger, put back from a backup, lacks the entry.
             recorded = record_if_published(self.store, self.ledger, self.charge)
             if self.path.exists():
                 self.store.read_vouched_audit(self.charge, recorded)
             self.publication = publisher.published_release(self.store, self.key, {}, values_differ(self.key))
             if self.publication is not None:
-                self.store.forget_kept_runs(self.key)  # of a run that counted while another one published
+                self.store.forget_kept_runs(self.key)  # what a version up to 0.2 left, under Dagster
         return self.publication
 
     def refuse_unchecked(self) -> None:
@@ -305,6 +308,8 @@ class Run:
                 if not self.is_individual:
                     self._measure(lambda: read_cube(self.count(folder, frame)), folder)
                     return
+                # In an individual account each unit pays for its own rows that are counted. The charge names a state,
+                # a file that says how many rows of each unit are granted: docs/decisions/individual-accounts.md.
                 rows = GrantedRows(self.store, self.ledger, self.spec.account, lambda: self.stage(folder))
                 self._measure(lambda: rows.counts(self._made), folder, rows)
 
@@ -325,8 +330,8 @@ class Run:
             return False
         try:
             with self.store.run(self.key) as folder:
-                self._measure(_refusing(CubeMissing(self.key)), folder)
-        except CubeMissing:
+                self._measure(_refusing(NotDrawn(self.key)), folder)
+        except NotDrawn:
             return False
         return True
 
@@ -345,38 +350,42 @@ class Run:
         """What is read and counted, and the decisions that allow it."""
         # Before any file is looked for: a source whose permission was withdrawn is not read, whatever was charged.
         decisions = self.refuse_overtaken(Race.DISALLOWED_BEFORE_READING)
-        charges = self.charge is None
-        if charges:
+        will_charge = self.charge is None
+        if will_charge:
             engines.refuse_undeclared_dates(self.spec, self.spec.declared_types)
-        return plan_of(self.spec, self.period, decisions, self.mechanism_run, charges), decisions
+        return plan_of(self.spec, self.period, decisions, self.mechanism_run, will_charge), decisions
 
     def _pay(self, load: Load, rows: GrantedRows | None) -> tuple[Charge, str | None, Load]:
         """Charges the account, unless that was done before; why first of all: docs/decisions/charge-before-draw.md.
 
         After a crash between this and the measurements, the same call reads the records anew and draws for this charge.
-        Gives the charge, the digest of its values if they are published, and what gives the exact counts to a
-        measurement that has no answer yet, which refuses where nothing may be drawn any more.
+        Gives the charge, the digest of its values if they are published, and a `load` for measurements that have no
+        answer yet. It is one of three: the counts of the records that were read; the same after asking once more
+        whether the source is allowed (of an earlier charge); or an error, where nothing may be drawn any more.
 
         Raises:
             AfterCharge: somebody else's charge came first.
         """
-        once: Load = cache(load)  # one reading serves every measurement, and bounds every unit's rows by the same key
+        # One reading serves every measurement of this call, and bounds every unit's rows by one random key. After a
+        # crash the measurements that are left get another reading, with another key.
+        once: Load = cache(load)
         charge = self.charge
         if charge is None:
             _ = once() if rows is None else rows.staged
             self.progress("charging the account" if rows is None else "filtering, counting and charging the account")
             keep_spec(self.store, self.spec)
             self.charge = charge = (self.ledger if rows is None else rows).charge(self.request)
-            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_SINCE)
+            self.refuse_overtaken(Race.CHARGED_BY_OTHER_HOST_SINCE)
             if charge.reason != self.request.reason:
                 raise revised_meanwhile(charge)
-            # Asked before the journal is: whoever publishes while this call runs has measured everything by then.
+            # None, though another process that joined the charge may publish from now on: by then it has put every
+            # answer in the journal, where this call finds it and draws nothing.
             return charge, None, once
-        published, adopted = self.ledger.published_digest(charge), self.ledger.adopted_at()
-        if published is not None or charge.number > adopted:
-            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)
-        if published is not None:
-            return charge, published, _refusing(answers_lost(self.key))
+        published_digest, adopted = self.ledger.published_digest(charge), self.ledger.adopted_at()
+        if published_digest is not None or charge.number > adopted:
+            self.refuse_overtaken(Race.CHARGED_BY_OTHER_HOST_BEFORE, published=published_digest is not None)
+        if published_digest is not None:
+            return charge, published_digest, _refusing(answers_lost(self.key))
         if charge.number < adopted:
             # Another copy may have drawn for a charge from before this store was adopted.
             return charge, None, _refusing(LedgerError("charge_lost", charge=charge))
@@ -398,17 +407,17 @@ class Run:
         """
         store = self.store
         witness = store.witness(self.ledger)  # before the charge: one that cannot be asked stops here
-        charge, published, load = self._pay(load, rows)
-        if published is None:
+        charge, published_digest, load = self._pay(load, rows)
+        if published_digest is None:
             self._vouch(witness)
 
         def vouch(step: str, digest: str) -> None:
             # What was published is out: reading its answers again tells nobody anything new.
-            if published is None:
+            if published_digest is None:
                 witness.vouch_answer(store.id, charge.hash, step, digest)
 
         def elsewhere(step: str) -> DphistError | None:
-            return witness.drawn_elsewhere(store.id, charge.hash, step) if published is None else None
+            return witness.drawn_elsewhere(store.id, charge.hash, step) if published_digest is None else None
 
         def observed_rows() -> ObservedRows:
             from dphist_pipeline.confidential import row_tables
@@ -429,13 +438,13 @@ class Run:
             self.refuse_overtaken(Race.REJECTED_IN_A_MEASUREMENT)
             raise
         estimate = with_quality(estimate, quality)
-        if published is not None and published != values_digest(estimate):
+        if published_digest is not None and published_digest != values_digest(estimate):
             raise values_differ(self.key)
         self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)
         store.forget_kept_runs(self.key)
         if charge.granted is not None:
             States.of(store, self.ledger, charge.account).answered(charge)
-        self.estimate, self.was_published = estimate, published is not None
+        self.estimate, self.was_published = estimate, published_digest is not None
         self.scales = {step: scale for count in counts for step, scale in count.scales.items()}
         self.scales |= {table.step: table.scale for table in quality}
 
@@ -454,14 +463,14 @@ class Run:
 
         Raises:
             AwaitsApproval: `publish` holds it back, and nobody approved yet.
-            CubeMissing: a measurement has no answer in the journal.
+            NotDrawn: a measurement has no answer in the journal.
         """
         with self.marking_charges():
             if self.estimate is None:
                 if (publication := self.replay()) is not None:
                     return publication
                 if not self.resume():
-                    raise CubeMissing(self.key)
+                    raise NotDrawn(self.key)
             estimate, charge = self.estimate, self.charge
             assert estimate is not None and charge is not None
             facts = self._facts_if_approved()
@@ -473,7 +482,8 @@ class Run:
                 self.scales,
                 facts,
                 values_differ(self.key),
-                # Whatever gets lost after that, what somebody may have read is never drawn again.
+                # Called after all files are written, before the rename. Whatever gets lost after that, what somebody
+                # may have read is never drawn again.
                 record=lambda: self.ledger.record_published(charge, values_digest(estimate)),
             )
             finish_withdrawals(self.store, self.ledger)
@@ -531,7 +541,7 @@ class Run:
         """The conditions for publishing, by name; those of numbers are asked of the journal, which is read anew.
 
         Raises:
-            CubeMissing: a measurement has no answer there any more.
+            NotDrawn: a measurement has no answer there any more.
         """
         charged = self.charge is not None
         if self.publication is not None:
@@ -539,7 +549,7 @@ class Run:
             return {"cells complete": complete, "charged": charged, "digest matches": True}  # the ledger's, by `replay`
         kept = replace(self, estimate=None, progress=lambda step: None)
         if self.estimate is None or not kept.resume() or kept.estimate is None:
-            raise CubeMissing(self.key)
+            raise NotDrawn(self.key)
         return {
             "cells complete": kept.estimate.cells == self.spec.cells,
             "charged": charged,

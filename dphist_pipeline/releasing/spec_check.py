@@ -88,7 +88,7 @@ class SpecCheck:
             if spec.account not in accounts:
                 raise UnknownAccount(spec.account, accounts)
             decisions = ledger.allowed(request_of(spec, store.id, period.key))
-            plan = plan_of(spec, period, decisions, charges=True)
+            plan = plan_of(spec, period, decisions, will_charge=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return ColumnComparison(types=engines.check(plan, decisions, Path(scratch)))
         except (FilesMissing, SourceRefused) as error:

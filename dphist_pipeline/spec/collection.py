@@ -335,7 +335,10 @@ class CollectionSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     collection: Annotated[
-        Name, declared(True, description="the collection's name, such as ages; its releases are called ages_<consumer>")
+        Name,
+        declared(
+            digest=True, description="the collection's name, such as ages; its releases are called ages_<consumer>"
+        ),
     ]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
     language: Annotated[Code | None, NOT_IN_DIGEST] = None
@@ -343,23 +346,23 @@ class CollectionSpec(BaseModel):
     value: Annotated[
         PublishedName,
         AfterValidator(_no_column_of_ours),
-        declared(True, description="what contributors report, such as age; it names the axis of the releases"),
+        declared(digest=True, description="what contributors report, such as age; it names the axis of the releases"),
     ]
-    start: Annotated[Edge, declared(True, description="the lower end of the first interval, such as 0")]
+    start: Annotated[Edge, declared(digest=True, description="the lower end of the first interval, such as 0")]
     stop: Annotated[
         Edge,
         AfterValidator(_above_start),
-        declared(True, description="the upper end of the last interval, such as 100"),
+        declared(digest=True, description="the upper end of the last interval, such as 100"),
     ]
     consumers: Annotated[
         tuple[Consumer, ...],
         BeforeValidator(declared_consumers),
-        declared(True, description=f"a list of who reads a histogram, such as {EXAMPLE}"),
+        declared(digest=True, description=f"a list of who reads a histogram, such as {EXAMPLE}"),
     ]
     protocol: Annotated[
         Protocol,
         AfterValidator(_serves_consumers),
-        declared(True, description=f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
+        declared(digest=True, description=f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
     ]
     encoding: Annotated[Literal[Encoding, "auto"], IN_DIGEST] = "auto"
     participation: Annotated[Fraction, BeforeValidator(_participation), IN_DIGEST] = EVERYBODY

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, read_words, shown
 
 
-def declared(digest: bool, later: bool = False, **more: Any) -> Any:
+def declared(*, digest: bool, later: bool = False, **more: Any) -> Any:
     """A field, marked as part of the spec's digest or not.
 
     Args:

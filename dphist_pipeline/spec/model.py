@@ -214,7 +214,7 @@ class DeclaredRelease(EngineField):
     component: ClassVar[str] = COMPONENT  # the `type` of its file
     other_names: ClassVar[tuple[str, ...]] = ("neighbors", FOR_EACH)  # that a file may have beside the fields
 
-    release: Annotated[ReleaseName, declared(True, description="the release's name, such as weekly_admissions")]
+    release: Annotated[ReleaseName, declared(digest=True, description="the release's name, such as weekly_admissions")]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
     # Words for people: what a row is, in the plural, and who is protected.
     counted: Annotated[Title, NOT_IN_DIGEST] = ""
@@ -228,7 +228,9 @@ class DeclaredRelease(EngineField):
     max_rows_per_unit: Annotated[
         int,
         Field(strict=True, ge=1, le=LARGEST_BOUND),
-        declared(True, description="how many rows of one person count, per period; the privacy promise rests on it"),
+        declared(
+            digest=True, description="how many rows of one person count, per period; the privacy promise rests on it"
+        ),
     ]
     neighbours: Annotated[
         Neighbours,
@@ -239,16 +241,18 @@ class DeclaredRelease(EngineField):
             validation_alias=AliasChoices("neighbours", "neighbors"),
         ),
     ]
-    epsilon: Annotated[Epsilon, declared(True, description="the privacy budget of one period, such as 0.5")]
-    account: Annotated[Name, declared(True, description="the ledger account that pays, such as health")]
+    epsilon: Annotated[Epsilon, declared(digest=True, description="the privacy budget of one period, such as 0.5")]
+    account: Annotated[Name, declared(digest=True, description="the ledger account that pays, such as health")]
     mechanism: Annotated[
         Text,
-        declared(True, description="the name of a mechanism, such as geometric; there is no default"),
+        declared(digest=True, description="the name of a mechanism, such as geometric; there is no default"),
     ]
     settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
     max_cells: Annotated[int, Field(strict=True, ge=1, le=10 * MOST_CELLS), IN_DIGEST] = MOST_CELLS
     tables: Annotated[Tables, LATER] = None
-    axes: Annotated[Axes, declared(True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])]
+    axes: Annotated[
+        Axes, declared(digest=True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])
+    ]
     take: Annotated[Take, LATER] = "all"
     quality: Annotated[Quality, LATER] = None
     figures: Annotated[Figures, Field(examples=[f"[{FIGURE_EXAMPLE}]"]), NOT_IN_DIGEST] = ()
@@ -336,6 +340,7 @@ class DeclaredRelease(EngineField):
             if "mechanism" in info.data:
                 plain = by_cells(settings_asked, None)
                 built = cls.registry.build(info.data["mechanism"], plain)
+                # `_mechanism_serves` takes it from the validation's context, so it is built once for a spec.
                 if plain == settings_asked and info.context is not None:  # else one query stands for those of a file
                     info.context["built_mechanism"] = built
         except DphistError as error:

@@ -46,7 +46,11 @@ BOUNDARY = (
                 "query or (_unpack_lines(kept, self",
                 "a run goes on with its own weights",
             ),
-            Mutation("budget.epsilon * min(parts)", "budget.epsilon * max(parts)", "a tree is refused half drawn"),
+            Mutation(
+                "budget.epsilon * min(level_shares)",
+                "budget.epsilon * max(level_shares)",
+                "a tree is refused half drawn",
+            ),
             Mutation("part.clip(-LARGEST_SCORE, LARGEST_SCORE)", "part", "a large score plus noise wraps around"),
             Mutation(
                 "self.__scales[budget.step] = scale", "self.__scales['counts'] = scale", "scales under a wrong step"

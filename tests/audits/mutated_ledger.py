@@ -445,8 +445,8 @@ LEDGER = (
         ("system/test_replay.py",),
         (
             Mutation(
-                "published, _refusing(answers_lost(self.key))",
-                "published, once",
+                "published_digest, _refusing(answers_lost(self.key))",
+                "published_digest, once",
                 "drawn again once it was published",
             ),
             Mutation(
@@ -455,7 +455,7 @@ LEDGER = (
                 "the ledger does not know what is out",
             ),
             Mutation(
-                "if published is not None and published != values_digest(estimate):",
+                "if published_digest is not None and published_digest != values_digest(estimate):",
                 "if False:",
                 "other values than published",
             ),
@@ -472,7 +472,7 @@ LEDGER = (
         (
             Mutation("if charge.number < adopted:", "if False:", "drawn again after an adoption"),
             Mutation(
-                "        if published is None:\n            self._vouch(",
+                "        if published_digest is None:\n            self._vouch(",
                 "        if False:\n            self._vouch(",
                 "no witness knows",
             ),
@@ -529,13 +529,13 @@ LEDGER = (
                 "what was rejected while a measurement drew goes on",
             ),
             Mutation(
-                "            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_SINCE)\n",
+                "            self.refuse_overtaken(Race.CHARGED_BY_OTHER_HOST_SINCE)\n",
                 "",
                 "two hosts that charge at once both draw",
             ),
             Mutation(
-                "            self.refuse_overtaken(Race.CHARGED_BY_ANOTHER_BEFORE, published=published is not None)\n",
-                "            pass\n",
+                "self.refuse_overtaken(Race.CHARGED_BY_OTHER_HOST_BEFORE, published=published_digest is not None)",
+                "pass",
                 "a host draws for another's charge",
             ),
             Mutation(
@@ -544,7 +544,7 @@ LEDGER = (
                 "what was withdrawn while it was published answers",
             ),
             Mutation(
-                "if published is not None or charge.number > adopted:",
+                "if published_digest is not None or charge.number > adopted:",
                 "if False:",
                 "two hosts draw for one charge",
             ),

@@ -35,7 +35,7 @@ from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.noisy import NestedCells
 from dphist_pipeline.releasing import _plans as plans
-from dphist_pipeline.releasing._plans import plan_of, run_of
+from dphist_pipeline.releasing._plans import mechanism_run_of, plan_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.releasing.store import Store
@@ -94,7 +94,7 @@ def test_the_plan_of_a_release_measures_what_its_frozen_run_does(tmp_path: Path,
     """What serves a family best is found once, when a release begins; no later step asks again."""
     spec, period = spec_of(tmp_path), PeriodRule("none", "monday", "UTC", 0).named("all")
     (tmp_path / "rows.parquet").touch()
-    run, derived = run_of(spec), plan_of(spec, period)
+    run, derived = mechanism_run_of(spec), plan_of(spec, period)
     monkeypatch.setattr(plans, "shares_for", None)
     assert plan_of(spec, period, run=run) == derived
     assert [marginal.axes for marginal in derived.marginals] == [tuple(sorted(axes)) for axes in run.measured]

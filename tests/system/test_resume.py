@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from error_codes import coded
 from system.small_release import EPSILON, WEEK, Project, charges
 
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 from dphist_pipeline.releasing import run as run_module
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.run import Run
+from dphist_pipeline.releasing.run import NotDrawn, Run
 from dphist_pipeline.releasing.store import Store
 from examples import mostly_soaked
 
@@ -84,7 +85,7 @@ def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, m
     spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
     with project.witnessed():
         run = Run.begin(spec, store, WEEK, datetime.now(UTC))
-        for name in ("request_of", "run_of", "PublicationRule"):
+        for name in ("request_of", "mechanism_run_of", "PublicationRule"):
             monkeypatch.setattr(run_module, name, again)
         monkeypatch.setattr(ReleaseSpec, "mechanism_epsilon", property(again))
         run.spec = spec.model_copy(update={"publish": "manual", "epsilon": spec.epsilon / 2})
@@ -92,6 +93,12 @@ def test_no_step_after_the_first_derives_again_what_it_froze(project: Project, m
         made = run.publish()
     assert sum(Fraction(row["epsilon"]) for row in made.audit["charges"]) == project.spent() == EPSILON
     assert charges(project) == [1]
+
+
+def test_what_was_not_drawn_is_not_published_and_the_error_keeps_its_code(project: Project) -> None:
+    spec, store = ReleaseSpec.load(project.spec), Store.open(project.root)
+    with project.witnessed(), pytest.raises(NotDrawn, check=coded("cube_missing")):
+        Run.begin(spec, store, WEEK, datetime.now(UTC)).publish()
 
 
 @pytest.mark.slow

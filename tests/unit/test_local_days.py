@@ -251,7 +251,7 @@ def test_a_servers_own_dates_are_text_of_a_declared_form() -> None:
     made = ReleaseSpec.from_attributes(
         {**spec("rows.parquet", "UTC"), "period": "week", "period_column": "day", "axes": [DAYS]}, Path("/srv/office")
     )
-    plan = plan_of(made, made.period_named("2019-02-04"), charges=True)
+    plan = plan_of(made, made.period_named("2019-02-04"), will_charge=True)
     text = OpenedSource({"day": "VARCHAR"}, "", {})
     with pytest.raises(ColumnRefused, match="is text, and the spec does not say how its dates are written"):
         ingest._check_types(plan, text)

@@ -83,7 +83,7 @@ def open_files(
     folders = folder_columns(files, above) if source.reading.hive else ()
     if endings == {".parquet"}:
         called = {str(path): without_values(path) for path in files}
-        return open_parquet(connection, called, where, folders, numbers=source.numbers)
+        return open_parquet(connection, called, where, folders, numbers=source.number_columns)
     return open_csv(files, source, folders, copies)
 
 

@@ -334,7 +334,7 @@ def _columns(
     if reading.format == "duckdb":
         return databases.open_file_table(connection, table, source.written)
     if objects:
-        return object_stores.open_objects(connection, objects, source.written, reading.hive, source.numbers)
+        return object_stores.open_objects(connection, objects, source.written, reading.hive, source.number_columns)
     return open_files(connection, files, source, copies)
 
 
@@ -384,7 +384,7 @@ def _check_unit_kinds(plan: CountingPlan, source: OpenedSource) -> None:
     """Refuses a unit of another kind than was decided on: other values of it might be one person, or several."""
     for column, decided in zip(plan.privacy_unit.columns, plan.source.reading.unit_kinds, strict=False):
         kind = kind_of(source.types[column])
-        if plan.source.numbers and {kind, decided} <= {"text", "whole number", "number"}:
+        if plan.source.number_columns and {kind, decided} <= {"text", "whole number", "number"}:
             continue
         if "NULL" not in (kind, decided) and kind != decided:
             problem = f"holds {kind}, and was {decided} when the source was allowed; have it allowed anew"

@@ -18,6 +18,7 @@ import duckdb
 
 from dphist_pipeline.answering.catalogue import Connect, build_catalogue, kept_empty, one_thread
 from dphist_pipeline.answering.catalogue_process import ProcessEnded, catalogue_process
+from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
 from dphist_pipeline.errors import DphistError, Halted
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged
 
@@ -44,6 +45,7 @@ def build_apart(public: Path, scratch: Path, anew: bool = False) -> None:
         PublishedFilesDamaged: of one publication.
         CatalogueNotBuilt: it says why.
     """
+    arrow_without_pandas()
     with catalogue_process() as process:
         connect = partial(process.connect, scratch)
         try:

@@ -25,7 +25,7 @@ from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engines import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
-from dphist_pipeline.spec._amount_axes import AmountAxisSpec
+from dphist_pipeline.spec.amount_axes import AmountAxisSpec
 from dphist_pipeline.spec.periods import Period
 
 HOLDS_ZERO = "total_holds_zero"

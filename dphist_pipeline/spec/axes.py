@@ -11,11 +11,11 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, TypeAd
 from dphist_pipeline.base.domain import OTHER, Domain
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec._amount_axes import FIGURE_COLUMNS, AmountAxisSpec
 from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
 from dphist_pipeline.spec._binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
+from dphist_pipeline.spec.amount_axes import FIGURE_COLUMNS, AmountAxisSpec
 from dphist_pipeline.spec.fields import listed
 from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
 from dphist_pipeline.spec.unit_axes import UnitAxisSpec, with_described

@@ -35,7 +35,6 @@ from dphist_pipeline.base.languages.texts import Code
 from dphist_pipeline.errors import DphistError, did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
-from dphist_pipeline.spec._amount_axes import FEWEST_PARTS, parts_for, refused_with_amount
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
 from dphist_pipeline.spec._quality import (
@@ -52,6 +51,7 @@ from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
 from dphist_pipeline.spec._tables import MECHANISM as TABLES
 from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
+from dphist_pipeline.spec.amount_axes import FEWEST_PARTS, parts_for, refused_with_amount
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
 from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE, KEEP_EXAMPLE, Derive, Keep, unit_mistakes
 from dphist_pipeline.spec.fields import (

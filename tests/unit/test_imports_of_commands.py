@@ -51,3 +51,5 @@ def test_arrow_finds_no_pandas_and_others_do() -> None:
     hidden = "from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas as hide\nhide()\n"
     assert "pandas" not in imported(f"{hidden}import pyarrow as pa\npa.table({{'a': [1]}}).column(0).to_pylist()")
     assert "pandas" in imported(f"{hidden}import pandas")
+    later = "import pandas as pd, pyarrow as pa\nassert pa.array(pd.Series([0.5, None])).null_count == 1"
+    imported(f"{hidden}{later}\nhide()\nassert pa.table(pd.DataFrame({{'a': [1]}})).num_rows == 1")

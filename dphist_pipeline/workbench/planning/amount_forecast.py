@@ -8,7 +8,7 @@ from dphist_pipeline.base.domain import AmountAxis
 from dphist_pipeline.estimates.amounts import AmountFigures
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.spec._amount_axes import AmountAxisSpec
+from dphist_pipeline.spec.amount_axes import AmountAxisSpec
 
 ROWS_OF_MEAN = 400  # for which the error of a mean is told
 

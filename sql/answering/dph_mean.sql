@@ -67,7 +67,7 @@ distances AS (
 means AS (
     SELECT
         m.*, CASE WHEN m.estimated_rows > 0 THEN m.estimated_middles / m.estimated_rows END AS ratio,
-        CASE WHEN m.half_part IS NULL THEN ratio ELSE least(m.most, greatest(m.least, ratio)) END AS mean,
+        CASE WHEN m.half_part IS NULL OR ratio IS NULL THEN ratio ELSE least(m.most, greatest(m.least, ratio)) END AS mean,
         CASE WHEN m.rows > 0 THEN m.middles / m.rows END AS unbiased,
         CASE WHEN m.middle_middle IS NOT NULL THEN
             greatest(0, m.middle_middle - 2 * unbiased * m.middle_rows + unbiased ** 2 * m.rows_rows)
@@ -122,9 +122,11 @@ barred AS (
     SELECT
         m.*, sqrt(m.variance) / m.rows AS noise_error,
         coalesce(lower.is_unknown, false) AS is_unknown,
-        -- Amounts were rounded to parts of rows.
-        coalesce(greatest(m.least, m.least + lower.distance - coalesce(m.half_part, 0)), r.ci_lower) AS ci_lower,
-        coalesce(least(m.most, m.most - upper.distance + coalesce(m.half_part, 0)), r.ci_upper) AS ci_upper
+        -- Amounts were rounded to parts of rows. `greatest` and `least` pass over nulls: without a distance there is no end.
+        CASE WHEN lower.distance IS NULL THEN r.ci_lower
+            ELSE greatest(m.least, m.least + lower.distance - coalesce(m.half_part, 0)) END AS ci_lower,
+        CASE WHEN upper.distance IS NULL THEN r.ci_upper
+            ELSE least(m.most, m.most - upper.distance + coalesce(m.half_part, 0)) END AS ci_upper
     FROM means AS m
     LEFT JOIN report_ends AS r ON r.period = m.period AND r.revision = m.revision
     LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'

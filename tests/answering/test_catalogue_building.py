@@ -345,7 +345,8 @@ def test_it_says_what_every_cell_number_means(tmp_path: Path) -> None:
     publish(tmp_path, "2026-03-02")
     with duckdb.connect(str(built(tmp_path)), read_only=True) as connection:
         rows = connection.execute(
-            "SELECT * EXCLUDE (grid, first, last, below, above) FROM internals.dph_bins ORDER BY stride DESC, position"
+            "SELECT * EXCLUDE (grid, first, last, below, above, amount) FROM internals.dph_bins "
+            "ORDER BY stride DESC, position"
         ).fetchall()
         words = connection.execute(
             "SELECT first, last, below, above FROM internals.dph_bins WHERE axis = 'age' ORDER BY position"

@@ -136,6 +136,7 @@ def test_the_examples_that_name_every_field_are_accepted(office: Office) -> None
     for folder in ("codes", "sql"):
         (office.folder / folder).mkdir()
     (office.folder / "codes" / "counties.csv").write_text("code,state,region\nA,east,all\nB,west,all\n")
+    (office.folder / "codes" / "people.csv").write_text("county,population\nA,1000\nB,2000\n")
     (office.folder / "sql" / "admissions.sql").write_text("SELECT * FROM source")
     office.run("init", "--code-lists", "codes")
     checked = office.run("check", "spec.yaml")

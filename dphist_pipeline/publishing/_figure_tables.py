@@ -29,6 +29,8 @@ def figure_tables(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Any]) 
 
     Sentences that all lines share stand once. Empty where there are no lines.
     """
+    if not lines:
+        return {}
     described = [table["axes"] for table in audit["tables"].values()] if "tables" in audit else [audit["axes"]]
     axes = {axis.name: axis for one in described for axis in domain_of(one).axes}
     labels = audit.get("axis_labels") or {}
@@ -38,7 +40,7 @@ def figure_tables(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Any]) 
         _table(name, [*of_figure], axes, labels, shared)
         for name, of_figure in groupby(lines, lambda line: str(line["figure"]))
     ]
-    return {"tables": tables, "sentences": shared} if tables else {}
+    return {"tables": tables, "sentences": shared}
 
 
 def _table(

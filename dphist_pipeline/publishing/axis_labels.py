@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import OTHER, AmountAxis, Axis, BinnedAxis, CalendarAxis, CategoricalAxis
 from dphist_pipeline.base.sql_files import identifier, literal
-from dphist_pipeline.publishing.parquet_tables import axis_columns
+from dphist_pipeline.publishing.parquet_tables import axis_columns, texts_at
 from dphist_pipeline.publishing.picture_sums import range_in_words, words_of_ends
 
 OTHER_BESIDE_ONE = "other (none of the declared)"
@@ -109,8 +109,7 @@ class ReaderAxis:
 
     def values(self, place: NDArray[np.intp]) -> Mapping[str, Any]:
         """The columns of cells, as Arrow arrays, by their positions along the axis."""
-        labels = pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), pa.array(self.labels))
-        columns: dict[str, Any] = {"label": labels.cast(pa.string()), "order": pa.array(place.astype(np.int32))}
+        columns: dict[str, Any] = {"label": texts_at(self.labels, place), "order": pa.array(place.astype(np.int32))}
         if isinstance(self.axis, BinnedAxis):
             ends = dict(zip(("from", "to"), self.axis.bounds, strict=True))
             columns |= {kind: pa.array(along[place], mask=np.isnan(along[place])) for kind, along in ends.items()}

@@ -117,7 +117,7 @@ def write_table(table: pa.Table, columns: Mapping[str, str], facts: Mapping[str,
     fields = [field.with_metadata({"comment": columns[field.name]}) for field in table.schema]
     schema = pa.schema(fields, metadata={"columns": json.dumps(dict(columns)), **facts})
     # Pages end where parts of a table end in memory.
-    whole = table.cast(schema).combine_chunks()
+    whole = pa.Table.from_arrays(table.columns, schema=schema).combine_chunks()
     pq.write_table(whole, file, compression="zstd", version="2.6", write_page_checksum=True)
 
 

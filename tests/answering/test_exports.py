@@ -12,6 +12,8 @@ from typing import Any
 
 import by_hand
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from by_hand import AGE
@@ -23,9 +25,10 @@ from test_best_tables import FAMILIES
 from dphist_pipeline.answering import _views
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports import columns as exported_columns
+from dphist_pipeline.answering.exports import csv as csv_files
 from dphist_pipeline.answering.exports.codes import code_list
 from dphist_pipeline.answering.exports.formats import write_export
-from dphist_pipeline.answering.exports.rows import Exported
+from dphist_pipeline.answering.exports.rows import Exported, _nulls
 from dphist_pipeline.answering.exports.sdmx import sdmx_lines
 from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.answering.published import NotPublished
@@ -417,3 +420,24 @@ def test_a_whole_number_below_the_least_figure_or_beside_a_hidden_one_is_not_tol
         "below 10" if count < below else "" if value < below else str(count)
         for count, value in zip(counts, values, strict=True)
     ]
+
+
+@pytest.mark.parametrize("places", [0, 1, 2, 5, 10])
+def test_csv_rounds_as_arrow_does(places: int) -> None:
+    values = np.concatenate([np.random.default_rng(1).normal(0, 1e4, 1_000), np.arange(-50, 50) / 8, [0.005, -0.001]])
+    arrow = pc.add(pc.round(pa.array(values), places), 0.0).to_numpy()
+    assert csv_files._rounded(values, places).tobytes() == arrow.tobytes()
+    assert csv_files._rounded(np.array([7.426067411234568]), 11).tolist() == [7.42606741123]
+
+
+def test_nulls_are_found_in_parts_of_chunks() -> None:
+    texts = pa.array([None, "a", "b", None, "c"] * 4)
+    for chunks in ([], [texts], [texts.slice(3, 9), pa.array(["a"]), texts.slice(1)]):
+        column = pa.chunked_array(chunks, pa.string())
+        assert _nulls(column).tolist() == column.is_null().to_pylist()
+
+
+@pytest.mark.parametrize("number", [1, csv_files.FEW])
+def test_texts_are_marked_alike_whether_few_or_many(number: int) -> None:
+    column = pa.chunked_array([["=1+1", "-5 to 0", "", None, "plain", "@x"] * number])
+    assert csv_files._marked(column).to_pylist() == ["'=1+1", "-5 to 0", "", None, "plain", "'@x"] * number

@@ -147,6 +147,8 @@ def in_arrow(column: ExportColumn, cells: ExportedCells) -> Any:
     """The values of a column as an array of its kind, one for each cell."""
     number, kind = cells.publication.domain.of_rows.cells, pa.type_for_alias(column.kind)
     values = column.values(cells)
-    if values is None or isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return pa.nulls(number, kind) if values is None else values.cast(kind)
+    if values is None:
+        return pa.nulls(number, kind)
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values if values.type == kind else values.cast(kind)
     return pa.repeat(pa.scalar(values, kind), number)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.exports.rows import Exported, masks_of, places_of
 from dphist_pipeline.base.shown_below import limit_of, words_for
-from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA
+from dphist_pipeline.publishing.formatting import FORMULA, NO_FORMULA, is_formula
+from dphist_pipeline.publishing.parquet_tables import FEW, texts
 
 _FORMULA = f"^([{re.escape(''.join(FORMULA))}])"
 
@@ -41,8 +44,7 @@ def plain_lines(table: pa.Table) -> bytes:
     """The lines of a table of numbers and texts as they are, but for texts that a spreadsheet takes for formulas."""
     for place, field in enumerate(table.schema):
         if field.type == pa.string():
-            chunks = [_marked(chunk.dictionary_encode()) for chunk in table[field.name].chunks]
-            table = table.set_column(place, field.name, pa.chunked_array(chunks, pa.string()))
+            table = table.set_column(place, field.name, _marked(table[field.name]))
     text = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, text, pyarrow.csv.WriteOptions(include_header=False))
     return bytes(text.getvalue())
@@ -57,24 +59,47 @@ def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Tabl
     for place, field in enumerate(rows.schema):
         column = rows[field.name]
         if field.type == pa.string():
-            # The few distinct texts of labels are looked at once each.
-            chunks = [chunk.dictionary_encode() for chunk in column.chunks]
-            column = pa.chunked_array([_marked(chunk) for chunk in chunks], pa.string())
+            column = _marked(column)
         elif pa.types.is_floating(field.type):
-            column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, field.type))
+            values = column.to_numpy()
+            known = np.isfinite(values)
             if field.name in places:
-                column = pc.add(pc.round(column, places[field.name]), 0.0)  # no negative zero
+                values = _rounded(np.where(known, values, 0.0), places[field.name])
+            column = pa.array(values, field.type, mask=~known)
         shown = shown.set_column(place, field.name, column)
+    hidden_by_column = masks_of(one, rows)
+    if not hidden_by_column:
+        return shown
+    import pyarrow.compute as pc  # takes long beside a small release
+
     words = words_for(limit_of(one.audit) or 0)
-    for name, hidden in masks_of(one, rows).items():
+    for name, hidden in hidden_by_column.items():
         low, out = (pa.array(mask) for mask in hidden)
         texts = pc.if_else(out, pa.scalar(None, pa.string()), shown[name].cast(pa.string()))
         shown = shown.set_column(shown.column_names.index(name), name, pc.if_else(low, words, texts))
     return shown
 
 
-def _marked(texts: pa.DictionaryArray) -> pa.Array:
-    distinct = texts.dictionary
-    quoted = pc.replace_substring_regex(distinct, _FORMULA, r"'\1")
-    harmless = pc.if_else(pc.match_substring_regex(distinct, f"^({NO_FORMULA})$"), distinct, quoted)
-    return pa.DictionaryArray.from_arrays(texts.indices, harmless).cast(pa.string())
+def _rounded(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
+    """Finite numbers with some decimals, halves to the even one, and no negative zero.
+
+    As Arrow rounds up to 10 places; of more, its last digits are wrong.
+    """
+    scaled = values * 10.0**places
+    return np.where(scaled == np.floor(scaled), values, np.rint(scaled) / 10.0**places) + 0.0
+
+
+def _marked(column: pa.ChunkedArray) -> Any:
+    """Texts, with an apostrophe before those that a spreadsheet would take for a formula."""
+    if len(column) <= FEW:
+        return texts([f"'{text}" if text and is_formula(text) else text for text in column.to_pylist()])
+    import pyarrow.compute as pc  # takes long beside a small release
+
+    marked = []
+    for chunk in column.chunks:  # the few distinct texts of labels are looked at once each
+        encoded = chunk.dictionary_encode()
+        distinct = encoded.dictionary
+        quoted = pc.replace_substring_regex(distinct, _FORMULA, r"'\1")
+        harmless = pc.if_else(pc.match_substring_regex(distinct, f"^({NO_FORMULA})$"), distinct, quoted)
+        marked.append(pa.DictionaryArray.from_arrays(encoded.indices, harmless).cast(pa.string()))
+    return pa.chunked_array(marked, pa.string())

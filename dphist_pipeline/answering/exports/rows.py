@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -180,7 +179,7 @@ def places_of(exported: Exported, table: pa.Table) -> dict[str, int]:
     noisy = [column.name for column in columns.COLUMNS if column.has_noise]
     if exported.decimals is not None:
         return dict.fromkeys(noisy, exported.decimals)
-    least = pc.min(table["standard_error"]).as_py() or math.nan
+    least = float(np.fmin.reduce(table["standard_error"].to_numpy(), initial=math.inf))
     return dict.fromkeys(noisy, decimals_of(least)) | {"standard_error": decimals_of(least) + 1}
 
 
@@ -206,7 +205,7 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
         rows = rows.take(pa.array(cells.take(0, axis=amount).ravel()))
     by_column = dict(zip(names, rows.columns, strict=True))
     for axis in axes:
-        other = np.logical_and.reduce([rows[key].is_null().to_numpy() for key in ReaderAxis(axis).keys])
+        other = np.logical_and.reduce([_nulls(rows[key]) for key in ReaderAxis(axis).keys])
         by_column.setdefault(f"{axis.name}_is_other", pa.array(other))
     closed = publication.audit.get("model") == "local"
     places = np.unravel_index(np.arange(rows.num_rows), domain.shape)
@@ -214,6 +213,16 @@ def _axis_rows(publication: Publication) -> dict[str, Any]:
         values = ReaderAxis(axis, closed).values(place)
         by_column |= {name: values[name] for name in ReaderAxis(axis).columns_beside(axes)}
     return by_column
+
+
+def _nulls(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which values are null, shape (rows,); Arrow would load all its functions to tell."""
+    known = [np.ones(0, dtype=np.bool_)]
+    for chunk in column.chunks:
+        validity = chunk.buffers()[0]
+        bits = np.full(-(-(chunk.offset + len(chunk)) // 8), 255, np.uint8) if validity is None else validity
+        known.append(np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[chunk.offset :][: len(chunk)] == 1)
+    return ~np.concatenate(known)
 
 
 def _answered_at_once(publications: Sequence[Publication], is_part: bool) -> Iterator[Mapping[str, Any]]:

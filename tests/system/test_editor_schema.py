@@ -173,8 +173,8 @@ VALUES: list[Any] = [
     *([], {}, [None, None], ["x", "y"], [1, 2], [True, False], [["x"], ["y"]], [{"x": 1}, {"x": 2}]),
     *({"x": None}, {"x": 1}, {"x": "y"}, {"x": True}, {"x": ["y"]}, {"x": {"y": 1}}, {"ward": None}, {"ward": True}),
 ]
-# What these mappings hold depends on another field.
-LOOSE = {("settings",)}
+# What these mappings hold depends on another field; and of a figure's three, two may be null where the third is not.
+LOOSE = {("settings",), *(("figures", 0, kind) for kind in ("rate", "share", "mean"))}
 
 Place = tuple[str | int, ...]
 

@@ -72,7 +72,7 @@ def build(
     """Writes the catalogue, the latest cells of every release as files, what pages read, and last the pages."""
     # Loaded here: most commands need none of it.
     from dphist_pipeline.answering._picker_files import write_picker
-    from dphist_pipeline.answering.figures import update_figures, write_figures
+    from dphist_pipeline.answering.figure_lines import update_figures, write_figures
     from dphist_pipeline.answering.latest_cells import write_latest_cells
     from dphist_pipeline.publishing.derived_files import DerivedFiles
 

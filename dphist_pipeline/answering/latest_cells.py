@@ -125,7 +125,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
         return
     for source in sources:
         source.check()
-    # Of a stretch of periods with one grid any publication tells the columns: columns follow from grids in their order.
+    # Columns follow from grids in their order, so any publication of a stretch with one grid tells the columns.
     stretches = [[*stretch] for _, stretch in groupby(sources, lambda source: source.entry["grid"])]
     kind = json.dumps([FORM, version(), [stretch[0].entry["grid"] for stretch in stretches]])
     # A workbook has numbers where a column is a number in one publication and text in another, and Parquet has text.
@@ -149,7 +149,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     facts = {"release": str(exported.audit["release"]), "made_from": mark}
     facts |= {f"{name}s": ", ".join(str(source.entry[name]) for source in sources) for name in ("period", "revision")}
     figures = GrowingTable(target, FIGURES)
-    # The files may be those of declared figures, which `answering.figures` writes; no release has both.
+    # The files may be those of declared figures, which `answering.figure_lines` writes; no release has both.
     is_ours = figures.parquet.is_file() and not (release / DECLARED).exists()
     if is_ours or any("amount" in one.audit for one in exported.publications):
         _write_figures(

@@ -38,9 +38,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import parquet
 
 from dphist_pipeline.base.engine_versions import installed_minor
@@ -167,13 +165,6 @@ def count_granted(plan: CountingPlan, staged: Path, state: State) -> Path:
     cube = write_granted_cube(plan, granted, staged.parent)
     shutil.rmtree(folder, ignore_errors=True)
     return cube
-
-
-def units_left_out(state: State) -> NDArray[np.int64]:
-    """How many units the charge of a state leaves out for the first time in the year, shape (1,)."""
-    with parquet.ParquetFile(state.path) as file:
-        batches = file.iter_batches(ROWS_AT_ONCE, columns=["left"])
-        return np.array([sum(int((batch["left"].to_numpy() == 2).sum()) for batch in batches)], dtype=np.int64)
 
 
 class _Checksum:

@@ -66,12 +66,12 @@ class Block:
 
     @cached_property
     def first_of_period(self) -> Numbers:
-        """Of each unit the first row of the period; -1 without one. Shape (units,)."""
+        """The first row of the period of each unit, -1 without one; shape (units,)."""
         return self._edge(np.flatnonzero(self.inside)[::-1])
 
     @cached_property
     def last_of_period(self) -> Numbers:
-        """Of each unit the last row of the period; -1 without one. Shape (units,)."""
+        """The last row of the period of each unit, -1 without one; shape (units,)."""
         return self._edge(np.flatnonzero(self.inside))
 
     def _edge(self, rows: Numbers) -> Numbers:

@@ -59,7 +59,7 @@ class DeclaredFigures:
 
     @classmethod
     def read(cls, release: Path) -> Self:
-        """Those of a release by its public folder; none where its file is missing or damaged."""
+        """Reads the figures of a release from its public folder; gives none where their file is missing or damaged."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(read_regular(release / DECLARED))
             populations = {
@@ -90,7 +90,7 @@ class DeclaredFigures:
 
     @property
     def digest(self) -> str:
-        """Of all that it says."""
+        """The digest of all that it says."""
         facts = [[figure.normalised() for figure in self.figures], {p: asdict(o) for p, o in self.populations.items()}]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 

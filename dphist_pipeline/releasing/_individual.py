@@ -126,7 +126,7 @@ class States:
 
     @classmethod
     def of(cls, store: Store, ledger: Ledger, account: str) -> States:
-        """Those in a store."""
+        """The states of an account in a store."""
         return cls(store.confidential / "years" / account, ledger, account)
 
     @contextmanager

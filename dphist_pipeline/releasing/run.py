@@ -49,7 +49,7 @@ from dphist_pipeline.releasing._plans import mechanism_run_of, plan_of, request_
 from dphist_pipeline.releasing._races import By, Race, refuse_other_host
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
 from dphist_pipeline.releasing._taken_names import refuse_other_length
-from dphist_pipeline.releasing.figures import figure_facts, keep_figures, refuse_untold_figures
+from dphist_pipeline.releasing.declared_figures import figure_facts, keep_figures, refuse_untold_figures
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
-from dphist_pipeline.spec._figures import FiguresSpec, read_figures
+from dphist_pipeline.spec._invariants import FiguresSpec, read_figures
 from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, listed, no_flag
 from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
 

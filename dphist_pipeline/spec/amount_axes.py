@@ -60,7 +60,7 @@ class AmountRelease(Protocol):
 
     @property
     def sensitivity(self) -> int:
-        """Of the counts, in rows."""
+        """The sensitivity of its counts, in rows."""
 
     @property
     def mechanism_epsilon(self) -> Fraction:

@@ -134,7 +134,7 @@ class UnitAxisSpec(NamedAxis):
 
     @property
     def declared_texts(self) -> dict[Location, tuple[str, ...]]:
-        """Those of the axis `of`, which are judged there."""
+        """Texts that the spec declares: none of its own, since the axis `of` checks its own texts."""
         return {}
 
     @property

@@ -14,7 +14,7 @@ from declared_lists import below
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import _yaml_rules
-from dphist_pipeline.spec._figures import FiguresSpec
+from dphist_pipeline.spec._invariants import FiguresSpec
 from dphist_pipeline.spec.mistakes import SpecError
 
 GROUPS = ["u", "u", "v", "v"]

@@ -13,7 +13,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.figures import Asking, Told
+from dphist_pipeline.answering.figure_lines import Asking, Told
 
 pytestmark = pytest.mark.stand_in("pictures", why="figures are tables")
 

@@ -56,9 +56,9 @@ def export(
     One row for each cell, with labels, the 95 % interval, the standard
     error and a word for the reliability, in one of these formats:
     """
-    from dphist_pipeline.answering.exports.figures import lines_to_export, write_figures
+    from dphist_pipeline.answering.exports.figure_exports import lines_to_export, write_figures
     from dphist_pipeline.answering.exports.rows import Exported
-    from dphist_pipeline.answering.published import family_named, tables_of
+    from dphist_pipeline.answering.published import tables_of
     from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
 
     if to in OWN:  # a format of another package may have frames of pandas
@@ -73,7 +73,7 @@ def export(
         return
     tables = tables_of(public, release)
     if output is not None and len(tables) > 1:
-        raise family_named(release, [table.removeprefix(f"{release}_") for table in tables])
+        tables = [release]  # one file cannot hold them: it is refused, with the tables to choose from
     for exported in [Exported.read(public, table, period, revision, decimals) for table in tables]:
         file = output or Path(f"{exported.audit['release']}_published{format_named(to).ending}")
         files = ", ".join(map(str, write_export(exported, to, file, overwrite=overwrite)))

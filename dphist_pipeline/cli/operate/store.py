@@ -232,7 +232,7 @@ def pages(
     published files, which stay as they are. Spends nothing and reads no
     record. A page that this version would write again stays.
     """
-    from dphist_pipeline.releasing.figures import keep_figures, refuse_untold_figures
+    from dphist_pipeline.releasing.declared_figures import keep_figures, refuse_untold_figures
     from dphist_pipeline.releasing.public_folder import PublicFolder
     from dphist_pipeline.releasing.spec_check import load_spec
 

@@ -37,7 +37,7 @@ from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.account_runway import AccountRunway
-from dphist_pipeline.releasing.figures import refuse_untold_figures
+from dphist_pipeline.releasing.declared_figures import refuse_untold_figures
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec

@@ -95,7 +95,7 @@ def refuse_untold_figures(spec: ReleaseSpec) -> list[str]:
     ]
     if problems:
         raise figures_refused(spec.release, problems)
-    from dphist_pipeline.answering.figures import rehearsed
+    from dphist_pipeline.answering.figure_lines import rehearsed
 
     tables = {"": {"axes": [axis.normalised() for axis in spec.axes]}}
     if spec.family is not None:

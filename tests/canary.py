@@ -26,18 +26,18 @@ from office import SPEC, Office
 from dphist_pipeline.releasing.store import FOLDER
 
 UNDECLARED, UNIT, UNPARSABLE, HEADER, ROW = (
-    "zyxCategoryzyx",
-    "zyxUnitzyx",
-    "zyx12,5zyx",
-    "zyxHeaderzyx",
-    "zyxRowzyx",
+    "zyxwvCategoryzyxwv",
+    "zyxwvUnitzyxwv",
+    "zyxwv12,5zyxwv",
+    "zyxwvHeaderzyxwv",
+    "zyxwvRowzyxwv",
 )
 NUMBER = 73.8203125
 # Rows in the cells (0, surgery), (0, medicine), (other, other), and rows that go to no cell.
 SURGERY, MEDICINE, OTHER, DROPPED = 48_611, 25_847, 13_291, 19_973
 TOTAL = SURGERY + MEDICINE + OTHER + DROPPED
 COUNTS = (SURGERY, MEDICINE, OTHER, DROPPED, TOTAL, TOTAL - DROPPED, SURGERY + MEDICINE)
-TOKENS = ("zyx", str(NUMBER))
+TOKENS = ("zyxwv", str(NUMBER))
 FROZEN_NOISE = 10**6 + 3
 
 

@@ -23,7 +23,7 @@ from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing import _family_card as family_card
 from dphist_pipeline.releasing.run import Run
 
-ENVIRONMENT = {"CANARY": "zyxEnvironment", "FOLDER": "data/zyxFolder", "DATA": "data", "COLUMNS": "80"}
+ENVIRONMENT = {"CANARY": "zyxwvEnvironment", "FOLDER": "data/zyxwvFolder", "DATA": "data", "COLUMNS": "80"}
 
 
 @contextmanager

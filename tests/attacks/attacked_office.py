@@ -34,7 +34,7 @@ from dphist_pipeline.answering import catalogue_tables
 from dphist_pipeline.answering.catalogue import build_catalogue
 from dphist_pipeline.releasing.store import Store
 
-TOKENS = ("zyx", str(NUMBER), str(NUMBER).replace(".", ","))
+TOKENS = ("zyxwv", str(NUMBER), str(NUMBER).replace(".", ","))
 # Records of a unit each, by ward; the last of them name no unit.
 COUNTS = {
     "data/health.parquet": (12_611, 11_847, 11_299, 10_973, 10_159),

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 NUMBER = 73.8203125
-WARDS = ("surgery", "medicine", "guessed", "zyxWardzyx", "surgery")
+WARDS = ("surgery", "medicine", "guessed", "zyxwvWardzyxwv", "surgery")
 # The one unit with many records: a neighbour has none of it, or others in its place.
-WHALE, WHALE_ROWS = "zyxWhale", 45
+WHALE, WHALE_ROWS = "zyxwvWhale", 45
 
 
 def records(unit: str, counts: tuple[int, ...], whale: str = "") -> dict[str, list[Any]]:
@@ -22,7 +22,7 @@ def records(unit: str, counts: tuple[int, ...], whale: str = "") -> dict[str, li
     pairs = zip(WARDS, counts, strict=True)
     wards = list(itertools.chain.from_iterable(itertools.repeat(ward, many) for ward, many in pairs))
     many = len(wards)
-    units: list[Any] = [f"zyxUnit{number}" for number in range(many - counts[-1])] + [None] * counts[-1]
+    units: list[Any] = [f"zyxwvUnit{number}" for number in range(many - counts[-1])] + [None] * counts[-1]
     ages = [NUMBER if number % 3 == 0 else float(number % 90) for number in range(many)]
     visits = list(range(many))
     for row in range(WHALE_ROWS if whale else 0):
@@ -44,14 +44,14 @@ def write_records(folder: Path, counts: Mapping[str, tuple[int, ...]], whale: tu
         counts: by file.
         whale: as for `records`, in a neighbour that lacks a unit, and in one that has another in its place.
     """
-    (folder / "data/zyxFolder").mkdir(parents=True)
+    (folder / "data/zyxwvFolder").mkdir(parents=True)
     health = pa.table(records("patient", counts["data/health.parquet"], whale[0]))
     pq.write_table(health, folder / "data/health.parquet")
     clinic = records("person", counts["data/clinic.csv"], whale[1])
-    _write_csv(folder / "data/clinic.csv", {**clinic, "zyxHeader": ["zyx,Row"] * len(clinic["age"])}, ",")
+    _write_csv(folder / "data/clinic.csv", {**clinic, "zyxwvHeader": ["zyxwv,Row"] * len(clinic["age"])}, ",")
     secret = records("patient", counts["data/secret.parquet"])
-    for name in ("data/secret.parquet", "data/zyxFolder/secret.parquet"):
-        pq.write_table(pa.table({**secret, "zyxHeader": secret["age"]}), folder / name)
+    for name in ("data/secret.parquet", "data/zyxwvFolder/secret.parquet"):
+        pq.write_table(pa.table({**secret, "zyxwvHeader": secret["age"]}), folder / name)
     (folder / "data/2026").mkdir()
     monthly = records("patient", counts["data/2026/10.parquet"], whale[0])
     pq.write_table(pa.table(monthly), folder / "data/2026/10.parquet")
@@ -59,7 +59,7 @@ def write_records(folder: Path, counts: Mapping[str, tuple[int, ...]], whale: tu
     pairs = records("patient", counts["data/pairs/pairs.csv"], whale[1])
     written = [f"{age:.7f}".replace(".", ",") for age in pairs["age"]]
     named = zip(pairs["patient"], pairs["visit"], strict=True)
-    sites = ["zyxSite" if unit == WHALE else f"site{visit % 7}" for unit, visit in named]
+    sites = ["zyxwvSite" if unit == WHALE else f"site{visit % 7}" for unit, visit in named]
     _write_csv(folder / "data/pairs/pairs.csv", {"site": sites, **pairs, "age": written}, ";")
     rows = records("patient", counts["data/rows.parquet"], "here")
     # A neighbour lacks one row of all.

@@ -135,7 +135,7 @@ CSV_TOKENS = [
     *(b",", b";", b"\t", b"|", b'"', b"'", b'""', b"\\", b"\n", b"\r", b"\r\n", b"\0"),
     *(b"\n\n", b"\xff", b"\xef\xbb\xbf", b" ", b"nan"),
     *(b"person", b"age", b"ward", b"day", b"PERSON", b"2026-01-06", b"294247-01-10 04:00:54.775807", b"-infinity"),
-    *(b"x" * 70_000, b"," * 3000, b"zyx" * 999, b"\xed\xa0\x80", b"\xc3", "é".encode(), "e\u0301".encode(), b"1,5"),
+    *(b"x" * 70_000, b"," * 3000, b"zyxwv" * 999, b"\xed\xa0\x80", b"\xc3", "é".encode(), "e\u0301".encode(), b"1,5"),
 ]  # fmt: skip
 
 
@@ -167,10 +167,10 @@ INT96_HOSTILE = [
 ]
 NUMBERS = [0, 5, -1, 1, 2**7 - 1, 2**15, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1, 738_203_125, 0x7FF8 << 48]
 TEXTS = [
-    *(b"", b"surgery", b"5", b"?", b"a\0b", b"\xff\xfe", b"\xed\xa0\x80zyx", b"2026-01-06", b"infinity"),
+    *(b"", b"surgery", b"5", b"?", b"a\0b", b"\xff\xfe", b"\xed\xa0\x80zyxwv", b"2026-01-06", b"infinity"),
     *(b"1e999", b"1,5"),
     *(text.encode() for text in (UNIT, str(NUMBER), UNDECLARED, UNPARSABLE, ROW)),
-    b"zyx" * 30_000,
+    b"zyxwv" * 30_000,
 ]  # fmt: skip
 
 PLAIN_TEXT = {"person": b"a", "age": b"5", "ward": b"surgery", "day": b"2026-01-06"}
@@ -204,7 +204,7 @@ _FITTING: dict[str, list[pa.DataType]] = {
 _NESTED: list[tuple[pa.DataType, Any]] = [
     (pa.list_(pa.int64()), [5]),
     (pa.list_(pa.decimal128(4, 2)), [5]),
-    (pa.struct([("zyx", pa.string())]), {"zyx": ROW}),
+    (pa.struct([("zyxwv", pa.string())]), {"zyxwv": ROW}),
     (pa.map_(pa.string(), pa.int64()), [(ROW, 5)]),
     (pa.list_(pa.list_(pa.string())), [[ROW]]),
     (pa.null(), None),

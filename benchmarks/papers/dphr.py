@@ -20,7 +20,7 @@ from dphist_pipeline.workbench.evaluation.synthetic_sets import synthetic_counts
 from dphist_pipeline.workbench.evaluation.workloads import parse_workloads
 
 EPSILONS = ("1", "0.693147", "0.1", "0.01")
-RELEASES, DRAWS = (10, 2), (5_000, 500)  # in the whole and with `--quick`
+RELEASES, DRAWS = (10, 2), (2_000, 500)  # in the whole and with `--quick`
 SETS = ("waitakere", "social_network")
 LENGTHS = "ranges:50,100,150,200,250,300,350,400,450,500"
 EXAMPLE = np.array([2, 4, 2, 5, 8, 2, 3])
@@ -75,10 +75,11 @@ def study(quick: bool) -> Section:
     example = {"example": _example(DRAWS[quick])}
     data = {name: synthetic_counts(name) for name in SETS}
     data |= {name: counts for name, load in REAL.items() if (counts := load()) is not None}
-    found = {
-        name: scores(name, counts, CONTESTANTS, EPSILONS, repeat, parse_workloads([LENGTHS], counts.shape))
-        for name, counts in data.items()
-    }
+    found = {}
+    for name, counts in data.items():
+        # On stand-ins StructureFirst takes minutes, and its claim could not be judged: their order is invented.
+        who = {one: how for one, how in CONTESTANTS.items() if one != FIRST or name not in SETS}
+        found[name] = scores(name, counts, who, EPSILONS, repeat, parse_workloads([LENGTHS], counts.shape))
     small, boards = Board(example["example"]), {name: Board(part) for name, part in found.items()}
     shares = {form: {name: _reconstruction(form, counts, repeat) for name, counts in data.items()} for form in TOLD}
     kinds = {
@@ -124,12 +125,6 @@ def study(quick: bool) -> Section:
                 Claim("Figure 3", f"{ranges} AHP's, {kind}, {AT_HALVES}", **along(kind, HALVES, [AHP])),
                 Claim(
                     "Figure 3",
-                    f"{ranges} StructureFirst's, {kind}",
-                    **along(kind, HALVES, [FIRST]),
-                    unjudged=NO_BUCKETS + (NO_ORDER if kind == STOOD_IN else ""),
-                ),
-                Claim(
-                    "Figure 3",
                     f"{ranges} IHP's, {kind}",
                     **along(kind, HALVES, IHP),
                     unjudged=NO_DEPTH + (NO_ORDER if kind == STOOD_IN else ""),
@@ -145,6 +140,7 @@ def study(quick: bool) -> Section:
                 ),
             )
         ),
+        Claim("Figure 3", f"{ranges} StructureFirst's, {THERE}", **along(THERE, HALVES, [FIRST]), unjudged=NO_BUCKETS),
         Claim(
             "(Figure 3)",
             f"{ranges} AHP's, {THERE}, {ITS_ORDER}, which needs a third share: thirds",

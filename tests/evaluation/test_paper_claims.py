@@ -226,7 +226,7 @@ def test_a_look_is_never_kept(study, tmp_path, monkeypatch, capsys):
 def test_closed_intervals_count_a_value_on_a_boundary_twice(study):
     collecting, printed = study["collecting"], study["collecting_as_printed"]
     values = np.array([0.0] * 5 + [10.0] * 70 + [15.0] * 100 + [20.0] * 9 + [99.0])
-    city = collecting.City(values, 60)  # merged boundaries of 2 and 3 intervals: 0, 20, 30, 40 and 60
+    city = collecting.City(values, 0, 60)  # merged boundaries of 2 and 3 intervals: 0, 20, 30, 40 and 60
     for share, way in (("1", "chp"), ("0.5", "sampled")):
         halves, thirds = printed.as_printed(city, collecting.Way((2, 3), way, participation=share), "2", 20_000)
         assert halves.truth.tolist() == [184, 0] and halves.mean.tolist() == [193, 0]

@@ -127,9 +127,10 @@ def study(quick: bool) -> Section:
         f"{ALPHAS[0]} to {ALPHAS[-1]} move from 12,800 to 32 where α₁ = α/4, as in its examples. α₁ is α/4 where "
         f"nothing else is said. The paper may mean multiples of {_listed(APPROPRIATE)}; from 1 v on nearly all cells "
         "are one box. Along α₁ it has one ξ₀ for all of them in figure 14 (b): here the number that the multiple is at "
-        "α₁ = α/4, beside one that follows the noise. The depth of the kd-tree is not told: its claims cannot be judged, "
-        "and stand for each depth. The consistency check is for one dimension: here it cuts both axes at once, or has "
-        "the cells row by row as one line. The algorithm is private as printed; here its noise is drawn in whole numbers."
+        "α₁ = α/4, beside one that follows the noise. The depth of the kd-tree is not told: its claims cannot be "
+        "judged, and stand for each depth. The consistency check is for one dimension: here it cuts both axes at once, "
+        "or has the cells row by row as one line. The algorithm is private as printed; here its noise is drawn in "
+        "whole numbers."
     )
     tables = [
         _pictures(histograms),
@@ -138,6 +139,7 @@ def study(quick: bool) -> Section:
         _budgets("Figure 16 (a): mean |error| of random boxes", boards["budgets"]),
         _sizes(boards["budgets"]),
         *([_budgets("Figure 16 (a) on Adult's age × hours", boards["adult"])] if adult is not None else []),
+        _budgets("Beside figure 16 (a): MSE of single cells", boards["budgets"], "mse", ""),
     ]
     return Section(
         paper,
@@ -203,6 +205,8 @@ def _claims(boards: dict[str, Board]) -> list[Claim]:
             claims.append(_below("Figure 16 (b)", who, rival, small, f", boxes up to {_end(sizes[-3])} cells"))
             words = f", boxes of {_end(sizes[-3]) + 1:,} cells and more"
             claims.append(_below("Figure 16 (b)", rival, who, large, words))
+    cells = [(board, alpha, "mse", "") for board, alpha in at_all]
+    claims.append(_below("(Figure 16)", AUTO[0], OURS, cells, ", single cells (MSE), every α"))
     for one, other in (AUTO, (OURS, HALF)):
         quarter, half = (one, other) if one == OURS else (other, one)
         at = [(*at, *error) for at in at_all]
@@ -324,8 +328,10 @@ def _lines(title: str, board: Board, names: list[str]) -> tuple[str, list[str], 
     return title, head, [[name, *(shown(board.get(name, ALPHA, *kind)) for kind in kinds)] for name in names]
 
 
-def _budgets(title: str, board: Board) -> tuple[str, list[str], list[list[str]]]:
-    rows = [[alpha, *(shown(board.get(who, alpha, "box_mae", "all")) for who in RIVALS)] for alpha in ALPHAS]
+def _budgets(
+    title: str, board: Board, measure: str = "box_mae", place: str = "all"
+) -> tuple[str, list[str], list[list[str]]]:
+    rows = [[alpha, *(shown(board.get(who, alpha, measure, place)) for who in RIVALS)] for alpha in ALPHAS]
     return title, ["α", *RIVALS], rows
 
 

@@ -121,8 +121,8 @@ def study(quick: bool) -> Section:
     boards, histograms = {name: Board(part) for name, part in found.items()}, _histograms(first)
     setting = (
         f"Age × income of the ACS ({' × '.join(map(str, first.shape))} cells; Adult's income is no number in the "
-        f"public file), first 10,000 records; {repeat} releases each, along ξ₀ {MORE * repeat}, {BOXES:,} random boxes, "
-        "Δ = 1. `adult` is Adult's age × hours per week. Settings of a claim: steps along ξ₀ or α₁ at α = "
+        f"public file), first 10,000 records; {repeat} releases each, along ξ₀ {MORE * repeat}, {BOXES:,} random "
+        "boxes, Δ = 1. `adult` is Adult's age × hours per week. Settings of a claim: steps along ξ₀ or α₁ at α = "
         f"{ALPHA} in figures 14 and 15, α = {', '.join(ALPHAS)} and two data sets in 16 (a), sizes of boxes in 16 (b). "
         "The paper tells no value of ξ₀, only that it is appropriate, and compares it with the variance of noisy "
         "cells. So ξ₀ is a multiple of v, the variance of the noise of a cell (`threshold: {noise: X}`), which α = "

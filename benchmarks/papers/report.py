@@ -63,7 +63,9 @@ class Claim:
 
 def in_words(verdict: str, unjudged: str) -> str:
     """A verdict, or why there is none and what was found all the same."""
-    return f"cannot be judged: {unjudged}; here {verdict}" if unjudged else verdict
+    if not unjudged:
+        return verdict
+    return f"cannot be judged: {unjudged}" + (f"; here {verdict}" if verdict != str(Verdict()) else "")
 
 
 @dataclass(frozen=True)

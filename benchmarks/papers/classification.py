@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -146,15 +146,18 @@ def _scores(contestants: dict[str, Contestant], exact: np.ndarray, repeat: int) 
 
 
 def _claims(board: Board) -> list[Claim]:
-    def better(one: str, other: str) -> Verdict:
+    def better(one: str, other: str) -> list[bool | None]:
         """At each alpha, whether the accuracy of one is above that of the other."""
-        return Verdict.over(_above(board, one, alpha, other, alpha) for alpha in ALPHAS)
+        return [_above(board, one, alpha, other, alpha) for alpha in ALPHAS]
 
-    def near(who: str) -> Verdict:
-        return Verdict.over(
+    def near(who: str) -> list[bool]:
+        return [
             board.get(who, alpha, "accuracy").mean > board.get(RECORDS, alpha, "accuracy").mean - 0.01  # type: ignore[union-attr]
             for alpha in ALPHAS
-        )
+        ]
+
+    def told_of(cubes: Iterable[str]) -> str:
+        return "; ".join(_all(board, who) for who in cubes)
 
     rising = [
         Claim(
@@ -166,45 +169,39 @@ def _claims(board: Board) -> list[Claim]:
         )
         for who in (*DPCUBES, *INTERACTIVE)
     ]
+    thresholds = "tree, dpcube, ξ₀ = 0.5, 0.7 and 0.85 v"
     judged = [
         claim
-        for who, where in (*((who, "Figure 17") for who in DPCUBES), (AUTO, "(Figure 17)"))
+        for name, cubes, place in ((thresholds, (*DPCUBES,), "Figure 17"), (AUTO, (AUTO,), "(Figure 17)"))
         for claim in (
             Claim(
-                where,
-                f"{who}: within one point of one from records",
+                place,
+                f"{name}: within one point of one from records",
                 None,
-                near(who),
-                figures=f"{_all(board, who)}; from records {_percent(board, RECORDS, '1')}",
+                Verdict.over(answer for who in cubes for answer in near(who)),
+                figures=f"{told_of(cubes)}; from records {_percent(board, RECORDS, '1')}",
             ),
             *(
                 Claim(
-                    where,
-                    f"{who}: better than {rival}",
+                    place if rival in INTERACTIVE else "(Figure 17)",
+                    f"{name}: better than {words}",
                     None,
-                    better(who, rival),
-                    figures=f"{_all(board, who)}; {rival} {_all(board, rival)}",
+                    Verdict.over(answer for who in cubes for answer in better(who, rival)),
+                    figures=f"{told_of(cubes)}; {words} {_all(board, rival)}",
                 )
-                for rival in INTERACTIVE
-            ),
-            Claim(
-                "(Figure 17)",
-                f"{who}: better than from geometric cells",
-                None,
-                better(who, "tree, geometric"),
-                figures=f"{_all(board, who)}; geometric {_all(board, 'tree, geometric')}",
-            ),
-            Claim(
-                "(Figure 17)",
-                f"{who}: better than the most frequent class",
-                None,
-                better(who, ALWAYS),
-                figures=f"{_all(board, who)}; most frequent class {_percent(board, ALWAYS, '1')}",
+                for rival, words in (
+                    *((rival, rival) for rival in INTERACTIVE),
+                    ("tree, geometric", "one from geometric cells"),
+                    (ALWAYS, f"the {ALWAYS}"),
+                )
             ),
         )
     ]
     always = Claim(
-        "(Figure 17)", "a tree from records better than the most frequent class", None, better(RECORDS, ALWAYS)
+        "(Figure 17)",
+        "a tree from records better than the most frequent class",
+        None,
+        Verdict.over(better(RECORDS, ALWAYS)),
     )
     return [*judged, *rising, always]
 

@@ -61,6 +61,7 @@ class ObservedRows:
         places: rows in cells of declared values alone, rows in `other` of some axis, and rows that lie in no cell.
         failures: for each axis the rows that hold nothing that parses, and undeclared values; shape (axes, 2).
         misfiled: rows in the period's own files that no period looks for there, at most T of each unit; shape (1,).
+        left_out: units of an individual account that a charge is the first of its year to leave out; shape (1,).
     """
 
     units: Numbers
@@ -69,6 +70,7 @@ class ObservedRows:
     places: Numbers
     failures: Numbers
     misfiled: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    left_out: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
 class RowQuery(ABC):
@@ -207,6 +209,25 @@ class RowsMisfiled(RowQuery):
         return observed.misfiled
 
 
+@dataclass(frozen=True, slots=True)
+class UnitsLeftOut(RowQuery):
+    """How many units a charge to an individual account is the first of its year to leave out."""
+
+    measurement: ClassVar[str] = "units_left_out"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """1: a unit is left out for the first time in one charge of a year at most, so it moves all numbers of the year
+        together by 1, and one share of the total pays for all of them; see `individual`.
+        """
+        if limits.substitute:
+            raise MeasurementMisuse("an individual account adds or removes a unit")
+        return 1
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """One number."""
+        return observed.left_out
+
+
 ROW_QUERIES: tuple[type[RowQuery], ...] = (
-    *(UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis, RowsMisfiled),
+    *(UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis, RowsMisfiled, UnitsLeftOut),
 )

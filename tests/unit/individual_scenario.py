@@ -47,11 +47,14 @@ def plan_for(rows: int) -> CountingPlan:
 
 @dataclass
 class Office:
-    """An individual account in a folder; `counts`: what was counted last, by cell."""
+    """An individual account in a folder; `counts`, `left_out`: what was counted last, by cell, and who not for the
+    first time.
+    """
 
     folder: Path
     ledger: Ledger
     counts: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(CELLS, dtype=np.int64))
+    left_out: int = 0
 
     @classmethod
     def open(cls, folder: Path, **terms: Any) -> Office:
@@ -91,13 +94,17 @@ class Office:
         request = self.request(week, **changes)
         rows = self.rows(patients, request.rows)
         charge = rows.charge(request)
-        self.counts = rows.counts(charge)
+        self.counts, self.left_out = rows.counts(charge), int(rows.left_out(charge).left_out[0])
         if published:
             self.ledger.record_published(charge, f"digest of {charge.hash}")
         return int(self.counts.sum())
 
     def charges(self) -> list[Charge]:
         return self.ledger.books().every_charge()
+
+    def bought(self) -> list[Fraction]:
+        """What each charge says that it pays for the number of units left out."""
+        return [charge.granted.left_out for charge in self.charges() if charge.granted]
 
     def everybody(self) -> list[Fraction]:
         """What each charge says that everybody paid beside own rows."""

@@ -56,7 +56,7 @@ from dphist_pipeline.base.sql_files import literal, statement
 from dphist_pipeline.confidential.cube import write_granted_cube
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.source import engine_settings, with_enough_memory, withheld
-from dphist_pipeline.confidential.row_queries import ObservedRows
+from dphist_pipeline.confidential.row_queries import FilteredUnits
 
 SCHEMA = pa.schema([("unit", pa.binary(32)), ("paid", pa.int64()), ("rows", pa.int32()), ("left", pa.int8())])
 NOBODY = "SELECT unhex('') AS unit, 0 AS paid, 0 AS \"left\" WHERE false"
@@ -176,7 +176,7 @@ def count_granted(plan: CountingPlan, staged: Path, state: State) -> Path:
     return cube
 
 
-def units_left_out(plan: CountingPlan, state: State) -> ObservedRows:
+def units_left_out(plan: CountingPlan, state: State) -> FilteredUnits:
     """How many units the charge of a state is the first of its year to leave out; all other numbers are 0."""
 
     def marked() -> int:
@@ -184,7 +184,7 @@ def units_left_out(plan: CountingPlan, state: State) -> ObservedRows:
         return sum(int(np.count_nonzero(part.to_numpy() == 2)) for part in left.chunks)
 
     number, none = withheld(plan.source.written, PROBLEM, marked), np.zeros(0, dtype=np.int64)
-    return ObservedRows(none, none, none, none, none, left_out=np.array([number], dtype=np.int64))
+    return FilteredUnits(none, none, none, none, none, left_out=np.array([number], dtype=np.int64))
 
 
 class _Checksum:

@@ -61,7 +61,6 @@ class ObservedRows:
         places: rows in cells of declared values alone, rows in `other` of some axis, and rows that lie in no cell.
         failures: for each axis the rows that hold nothing that parses, and undeclared values; shape (axes, 2).
         misfiled: rows in the period's own files that no period looks for there, at most T of each unit; shape (1,).
-        left_out: units of an individual account that a charge is the first of its year to leave out; shape (1,).
     """
 
     units: Numbers
@@ -70,6 +69,16 @@ class ObservedRows:
     places: Numbers
     failures: Numbers
     misfiled: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredUnits(ObservedRows):
+    """Exact numbers about the units of an individual account, and none about rows.
+
+    Attributes:
+        left_out: units that a charge is the first of its year to leave out; shape (1,).
+    """
+
     left_out: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
@@ -225,6 +234,7 @@ class UnitsLeftOut(RowQuery):
 
     def answers(self, observed: ObservedRows) -> Numbers:
         """One number."""
+        assert isinstance(observed, FilteredUnits)
         return observed.left_out
 
 

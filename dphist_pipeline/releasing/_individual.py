@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.files import make_folder
 from dphist_pipeline.confidential.plan import CountingPlan
-from dphist_pipeline.confidential.row_queries import ObservedRows
+from dphist_pipeline.confidential.row_queries import FilteredUnits
 from dphist_pipeline.errors import AfterCharge, TryAgain
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import OPEN_STATES, Books
@@ -114,7 +114,7 @@ class GrantedRows:
             self._counted = granted.state, _counts(plan, staged, self._state(charge))
         return self._counted[1]
 
-    def left_out(self, charge: Charge) -> ObservedRows:
+    def left_out(self, charge: Charge) -> FilteredUnits:
         """How many units the charge is the first of the year to leave out.
 
         Raises:

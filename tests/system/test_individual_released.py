@@ -92,7 +92,7 @@ def test_a_share_of_the_total_tells_how_many_are_left_out(office: Office) -> Non
         ((*OPEN_HEALTH, "--accounting", "individual", *SOURCE), "--renews yearly"),
         (OPEN, "--source"),
         ((*OPEN_HEALTH, "--accounting", "private", *SOURCE), "summed or individual"),
-        ((*OPEN, "--source", "data/none.parquet"), "files that are there"),
+        *(((*OPEN, "--source", source), "files that are there") for source in ("data/none.parquet", "frame:records")),
         *(((*OPEN, *SOURCE, "--left-out", share), "a part of the total") for share in ("0", "1", "-1/20", "21/20")),
         ((*OPEN_HEALTH, *SOURCE, "--left-out", "1/20"), "a part of the total of an individual account"),
     ],

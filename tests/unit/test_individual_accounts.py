@@ -17,8 +17,10 @@ import pytest
 from unit.individual_scenario import READING, TERMS, Office, plan_for
 from unit.ledger_scenario import time_passes
 
+from dphist_pipeline.base.domain import AmountAxis, Domain
 from dphist_pipeline.confidential import individual
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger import _replay
 from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
@@ -90,6 +92,21 @@ def test_who_counts_once_in_a_cell_pays_for_one_of_equal_rows(office: Office, tm
         assert pq.read_table(place)["paid"].to_pylist() == [kept]
         counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
         assert counted.sum() == kept
+
+
+def test_an_amount_moves_as_many_parts_as_the_rows_that_a_unit_pays_for(office: Office, tmp_path: Path) -> None:
+    cost, parts = Domain((AmountAxis("cost", "cost", 0.0, 10.0),)), 1 << 8
+    plan = replace(plan_for(3), domain=cost, parts=parts)
+    rows = {"unit": ["often"] * 5 + ["other"], "code": pa.array([0] * 6, pa.int32())}
+    pq.write_table(
+        pa.table(rows | {"amount": pa.array([0, 256, 7, 9, 256, 100], pa.int32())}), tmp_path / "rows.parquet"
+    )
+    for pays, kept in ((100, 3), (20, 2), (9, 0)):  # at 10 a row
+        place = tmp_path / f"{kept}.parquet"
+        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 10, pays)
+        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        assert counted.shape == (2,) and counted.sum() == parts * (kept + min(kept, 1))
+        assert pq.read_table(place)["paid"].to_pylist().count(10 * kept) >= 1
 
 
 def test_a_larger_total_gives_everybody_more(office: Office) -> None:
@@ -557,6 +574,18 @@ def test_another_host_is_refused(office: Office) -> None:
     with pytest.raises(DphistError) as refused:
         office.ledger.check(other)
     assert refused.value.code == "charged_elsewhere"
+
+
+@pytest.mark.parametrize("kind", ["opened", "charged"])
+def test_a_program_that_knows_no_individual_accounts_refuses_the_ledger(
+    office: Office, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    office.week(0, PATIENTS)
+    needed, known = _replay._FACTS[kind]
+    monkeypatch.setitem(_replay._FACTS, kind, (needed, known - {"accounting", "left_out", "granted"}))
+    with pytest.raises(DphistError) as refused:
+        Ledger.open(office.ledger.url).verify()
+    assert refused.value.code == "ledger_altered"
 
 
 def test_the_ledger_holds_together_and_takes_no_state_twice(office: Office) -> None:

@@ -25,7 +25,6 @@ ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
 APPROPRIATE, COLLAPSED = (0.25, 0.5, 0.7, 0.85), (1, 1.25, 1.5)
 SHARES = ("1/10", "1/4", "1/2", "3/4", "9/10")
 RELEASES = (10, 3)  # in the whole and with `--quick`
-MORE = 4  # times as many along ξ₀: the variance weighted by records differs much between releases
 SIZES = (1, 10, 100, 1_000, 4_000, 10_000)
 DEPTHS = (4, 6, 8)
 
@@ -109,8 +108,7 @@ def study(quick: bool) -> Section:
         return Section(paper, "no data: set DPHIST_DATA to the folder that holds acs_pums_person_100k.parquet", [])
     boxes = [_boxes_by_size(first.shape)]
     found = {
-        "parameters": scores("along ξ₀", first, BY_MULTIPLE, (ALPHA,), MORE * repeat, boxes)
-        + scores("along α₁", first, ALONG_SHARES, (ALPHA,), repeat, boxes),
+        "parameters": scores("parameters", first, BY_MULTIPLE | ALONG_SHARES, (ALPHA,), repeat, boxes),
         "budgets": scores("budgets", first, RIVALS, ALPHAS, repeat, boxes),
     }
     everybody, adult = age_income(), adult_age_hours(10_000)
@@ -121,7 +119,7 @@ def study(quick: bool) -> Section:
     boards, histograms = {name: Board(part) for name, part in found.items()}, _histograms(first)
     setting = (
         f"Age × income of the ACS ({' × '.join(map(str, first.shape))} cells; Adult's income is no number in the "
-        f"public file), first 10,000 records; {repeat} releases each, along ξ₀ {MORE * repeat}, {BOXES:,} random "
+        f"public file), first 10,000 records; {repeat} releases each, {BOXES:,} random "
         "boxes, Δ = 1. `adult` is Adult's age × hours per week. Settings of a claim: steps along ξ₀ or α₁ at α = "
         f"{ALPHA} in figures 14 and 15, α = {', '.join(ALPHAS)} and two data sets in 16 (a), sizes of boxes in 16 (b). "
         "The paper tells no value of ξ₀, only that it is appropriate, and compares it with the variance of noisy "

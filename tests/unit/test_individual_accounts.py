@@ -707,6 +707,16 @@ def test_what_the_filter_does_not_see_is_refused(office: Office, changes: dict[s
     assert refusal(lambda: office.ledger.check(office.request(0, **changes))) == "not_individual"
 
 
+def test_a_release_by_another_source_is_not_told_to_allow_it(office: Office) -> None:
+    for address in ("frame:patients", "others.parquet"):
+        other = office.request(0, source=replace(READING, address=address))
+        assert refusal(lambda other=other: office.ledger.check(other)) == "individual_reads_one"  # type: ignore[misc]
+    office.ledger.disallow(office.ledger.decisions("health")[0].number, "not now", Operator.load())
+    with pytest.raises(DphistError) as refused:
+        office.ledger.check(office.request(0))
+    assert refused.value.code == "not_allowed"
+
+
 def test_a_charge_that_could_count_nobody_is_refused_before_it_is_made(office: Office) -> None:
     assert refusal(lambda: office.ledger.check(office.request(0, epsilon=Fraction(7)))) == "counts_nobody"
     office.ledger.check(office.request(0, epsilon=Fraction(6)))

@@ -231,7 +231,7 @@ REFUSED = {
         "no column age_lower with age_upper, county. Wanted header: age_lower,age_upper,county,population"
     ),
     "dph_rate('r.weekly', ['state'], 'doubled')": "the population repeats a row for A; finer rows are added up",
-    "dph_standardised('r.weekly', [], 'state', 'nobody')": "no column state, population, standard. Wanted header: state,",
+    "dph_standardised('r.weekly', [], 'state', 'nobody')": "no column state, population, standard. Wanted header: ",
     "dph_standardised('r.weekly', ['state'], 'state', 'people')": "state cannot be one of the axes of the table, too",
     "dph_standardised('r.weekly', 'state', 'age', 'people')": "the axes are a list of names, as",
     "dph_standardised('r.weekly', ['state'], 'ages', 'people')": "there is no axis ages",

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._macros import INNER, macro
+from dphist_pipeline.answering._macros import INNER, KNOWN_GROUP, macro
 from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.base.sql_files import identifier, literal
@@ -29,8 +29,19 @@ _COMMENTS = {
     "cell_number": "number of the cell in declared order, from 0; the last axis runs fastest",
     **{column.name: column.in_views for column in VALUE_COLUMNS},
     "whole_count": "the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones",
+    KNOWN_GROUP: "number of the group of the cell in dph_known; null without public figures",
 }
-_KEY = ("period", "revision", "cell_number")
+_KEY = ("period", "revision", "cell_number", KNOWN_GROUP)
+# Of a cell beside public figures: the figure itself, or what it leaves; as macros answer.
+_IS_KNOWN = "(k.cells = 1 OR k.figure = 0)"
+_LIMITED = {
+    **{
+        name: f"CASE WHEN {_IS_KNOWN} THEN k.figure WHEN t.{name} IS NOT NULL THEN least(t.{name}, k.figure) END"
+        for name in ("estimate", "unbiased_estimate", "ci_lower")
+    },
+    "ci_upper": f"CASE WHEN {_IS_KNOWN} THEN k.figure WHEN t.ci_upper IS NOT NULL "
+    "THEN least(greatest(t.ci_upper, k.figure * 0), k.figure) END",
+}
 
 
 @dataclass(frozen=True)
@@ -193,8 +204,10 @@ def _view(places: Places, of: ReleaseView, name: str, latest: bool) -> Iterator[
     yield (
         f"CREATE OR REPLACE VIEW {view} AS\nSELECT\n    {selected}\n"
         f"FROM {places.cells(of.release)} AS t JOIN {places.table('dph_releases')} AS r\n"
-        f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
-        + ("\nWHERE r.is_latest" if latest else "")
+        f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision\n"
+        f"LEFT JOIN {places.table('dph_known')} AS k\n"
+        "    ON k.release = r.release AND k.period = t.period AND k.revision = t.revision\n"
+        f"        AND k.known_group = t.{KNOWN_GROUP}" + ("\nWHERE r.is_latest" if latest else "")
     )
     yield from _column_comments(view, {column: comment for column, (_, comment) in columns.items()})
 
@@ -210,7 +223,7 @@ def _view_columns(of: ReleaseView, latest: bool) -> Iterator[tuple[str, str, str
     labels = {f"{axis.name}_label": axis.name for axis in of.axes if axis.labels}
     for column in published:
         if column not in labels:  # theirs comes with those for readers, and is never null
-            yield column, f"t.{identifier(column)}", comments[column]
+            yield column, _LIMITED.get(column, f"t.{identifier(column)}"), comments[column]
         for axis in [axis for axis in last if last[axis] == column]:
             if f"{axis}_is_other" not in published and axis not in of.amounts:
                 yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from dphist_pipeline.base.domain import finest
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding
+from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures
 from dphist_pipeline.estimates.noisy import NestedSums
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
@@ -35,6 +37,7 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
         groups=columns["group_id"].to_numpy().astype(np.int64).reshape(domain.shape) if is_grouped else None,
         sums=_sums(folder),
         findings=tuple(Finding(**finding) for finding in audit.get("findings", ())),
+        known=published_figures(folder, audit),
     )
 
 
@@ -43,6 +46,15 @@ def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
     places = {name: PublishedFolder(folder).table(name) for name in audit["tables"]}
     tables = {name: published_estimate(place, read_audit(place)) for name, place in places.items()}
     return FamilyEstimate(tables, _charges(audit))
+
+
+def published_figures(folder: Path, audit: Mapping[str, Any]) -> KnownFigures | None:
+    """The public figures that the counts of a table meet, by its audit and that of its family; None without any."""
+    if "invariants" not in audit:
+        return None
+    place = PublishedFolder(folder).publication
+    tables = read_audit(place)["tables"].values() if place != folder else [audit]
+    return known_figures(audit, domain_of(audit["axes"]), finest(domain_of(table["axes"]) for table in tables))
 
 
 def _charges(audit: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:

@@ -47,6 +47,7 @@ SELECT
     barred.unbiased - barred.half_width AS ci_lower,
     barred.unbiased + barred.half_width AS ci_upper,
     CASE
+        WHEN barred.is_known AND barred.half_width = 0 THEN 'known'
         WHEN barred.half_width IS NULL THEN 'noise_only'
         WHEN barred.is_nested OR barred.step IS NOT NULL THEN 'linear'
         ELSE 'unbiased'
@@ -54,6 +55,7 @@ SELECT
     barred.cells,
     {% set note -%}
     CASE
+        WHEN barred.is_known AND barred.half_width = 0 THEN {{ notes.KNOWN | literal }}
         WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
     END

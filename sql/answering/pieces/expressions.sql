@@ -27,6 +27,13 @@ nullif(concat_ws('; ', {{ note }}, CASE
         )
 {%- endmacro %}
 
+-- A number of a count that public figures limit: cut off at the most, and at a least above 0; these are null without figures.
+{% macro limited(number, known_least, known_most) -%}
+CASE WHEN {{ number }} IS NOT NULL THEN least(
+            CASE WHEN {{ known_least }} > 0 THEN greatest({{ number }}, {{ known_least }}) ELSE {{ number }} END, {{ known_most }}
+        ) END
+{%- endmacro %}
+
 -- The sum of a column, which does not depend on the order of its rows: whole 2^-20ths are added as integers.
 {% macro exact_sum(number) -%}
 (
@@ -229,7 +236,7 @@ CASE WHEN {{ law }}.step IS NOT NULL THEN greatest(
 {% macro reach() -%}
 CASE
         WHEN NOT summed.has_bars THEN NULL
-        WHEN summed.cells = 0 THEN {'one': 0.0, 'two': 0.0}
+        WHEN summed.cells = 0 OR summed.linear_variance = 0 THEN {'one': 0.0, 'two': 0.0}
         WHEN summed.linear_variance IS NULL
             THEN {'one': CAST(of_cells.half_width AS DOUBLE), 'two': CAST(of_cells.half_width_of_two AS DOUBLE)}
         WHEN summed.step IS NOT NULL THEN {

@@ -54,6 +54,7 @@ from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.estimates.family_choice import FamilyChoice
+from dphist_pipeline.estimates.known_figures import KnownFigures
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
 from dphist_pipeline.publishing.published_estimate import published_figures
@@ -194,21 +195,33 @@ def _insert_cells(
     path = folder / "histogram.parquet"
     text_columns = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
     file = pq.ParquetFile(path, read_dictionary=text_columns)
-    numbers = file.read(["estimate", "unbiased_estimate"])
+    known = published_figures(folder, audit)
+    numbers = file.read(["estimate", "unbiased_estimate", *([] if known is None else ["ci_lower", "ci_upper"])])
     if "amount" in audit:  # parts of rows have no whole counts
         counts = pa.nulls(numbers.num_rows, pa.int64())
     else:
         whole = whole_of(folder, audit, numbers)
         _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
         counts = pa.array(whole.counts.ravel())
-    known = published_figures(folder, audit)
     groups = pa.nulls(numbers.num_rows, BOUNDED) if known is None else pa.array(known.groups.ravel(), BOUNDED)
-    batches = _with_more(file, numbers, {"whole_count": counts, KNOWN_GROUP: groups})
+    batches = _with_more(file, _told(numbers, known), {"whole_count": counts, KNOWN_GROUP: groups})
     insert = (
         f"INSERT INTO {places.cells(release)} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     )
     with _registered(connection, batches):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
+
+
+def _told(numbers: pa.Table, known: KnownFigures | None) -> pa.Table:
+    """The numbers of all cells, moved so that they meet public figures; intervals keep their widths."""
+    if known is None:
+        return numbers
+    shape = known.groups.shape
+    moved = (
+        known.met(numbers["unbiased_estimate"].to_numpy().reshape(shape)).ravel()
+        - numbers["unbiased_estimate"].to_numpy()
+    )
+    return pa.table([pa.array(column.to_numpy() + moved) for column in numbers.columns], numbers.column_names)
 
 
 def _with_more(file: pq.ParquetFile, numbers: pa.Table, more: Mapping[str, pa.Array]) -> pa.RecordBatchReader:

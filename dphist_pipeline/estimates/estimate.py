@@ -63,7 +63,7 @@ class Estimate:
         sums: noisy sums of the groups, drawn after the groups were found; None if the mechanism paid for none.
         quality: what was bought about the rows behind the counts, beside the mechanism; mostly nothing.
         findings: what the mechanism found out on the way; mostly nothing.
-        known: public figures that its sums have exactly; None without any.
+        known: public figures that its sums have exactly; None without any. See `with_known`.
     """
 
     domain: Domain
@@ -158,6 +158,16 @@ class FamilyEstimate:
     def cells(self) -> int:
         """How many cells all tables have."""
         return sum(table.cells for table in self.tables.values())
+
+
+def with_known(estimate: Estimate, known: KnownFigures | None) -> Estimate:
+    """A table of a family that meets public figures, as far as these are known."""
+    if known is None:
+        return estimate
+    unbiased = estimate.unbiased
+    assert unbiased is not None, "tables of a family have unbiased estimates"
+    unbiased = replace(unbiased, values=known.met(unbiased.values))
+    return replace(estimate, values=known.met(estimate.values), unbiased=unbiased, known=known)
 
 
 AnyEstimate = Estimate | FamilyEstimate

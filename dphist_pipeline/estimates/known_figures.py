@@ -6,6 +6,15 @@ positions of a coarser axis; or, in a table without the axis, all cells as one g
 the figures of the groups that lie in it as a whole, and at most those of the groups that it touches. Where both are
 equal, every table that meets the figures has the same count there, so it is known, and told without noise.
 
+Every other estimate uses the figures: what the cells of a group lack of its figure is spread over them evenly (`met`),
+so parts add up to what is known, in all tables alike. Intervals keep their widths around the moved numbers, and cover as
+often as before. Let u select the cells of a box, Q average over each group, and C bound the covariance of a table's
+cells, by which intervals are made. The moved number has the error of u - Qu, of variance at most (u - Qu)'C(u - Qu). In
+a family C is a sum of products, over the axes, of the identity and of blocks of all ones (`SharedNoise`), and it bounds
+every weighted sum of cells, not boxes alone (`level_estimates`, `crossed_levels`). Q averages over whole lines of every
+axis but one, and along that axis it keeps vectors of ones. So C and Q commute, and that variance is
+u'Cu - (Qu)'C(Qu), never above u'Cu; in a group of two cells it is half of it.
+
 The figures are public before the release: no number here reads a record, and nothing is spent. A true count lies within
 its limits, so an interval that is cut off at them covers it as often as before. Numbers are cut off at the upper
 limit, and at a lower one above 0; not at 0, as everywhere: cut numbers of many small cells add up to too much.
@@ -97,6 +106,17 @@ class KnownFigures:
         strides = [int(np.prod(self.figures.shape[number + 1 :])) for number in range(self.figures.ndim)]
         along = [labels * stride for labels, stride in zip(self.labels, strides, strict=True)]
         return reduce(np.add, np.ix_(*along)).astype(np.int64)
+
+    def met(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Estimates whose groups sum to their figures: what a group lacks is spread evenly over its cells.
+
+        Args:
+            values: one for each cell, shape of the domain.
+        """
+        groups = self.groups.ravel()
+        lacking = self.figures.ravel() - np.bincount(groups, values.ravel(), self.figures.size)
+        spread: NDArray[np.float64] = values + (lacking / self.sizes.ravel())[groups].reshape(values.shape)
+        return spread
 
     def limits(self, cells: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
         """The least and the largest number of rows that the cells at all combinations of positions can hold."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from dphist_pipeline.base.domain import finest
-from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding, with_known
 from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures
 from dphist_pipeline.estimates.noisy import NestedSums
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
@@ -29,7 +29,7 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
     columns = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate", "group_id"])
     values, noisy = (columns[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
     is_grouped = columns["group_id"].null_count == 0
-    return Estimate(
+    estimate = Estimate(
         domain,
         values,
         _charges(audit),
@@ -37,8 +37,8 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
         groups=columns["group_id"].to_numpy().astype(np.int64).reshape(domain.shape) if is_grouped else None,
         sums=_sums(folder),
         findings=tuple(Finding(**finding) for finding in audit.get("findings", ())),
-        known=published_figures(folder, audit),
     )
+    return with_known(estimate, published_figures(folder, audit))
 
 
 def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:

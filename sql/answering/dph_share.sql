@@ -38,7 +38,11 @@ pairs AS (
         whole.atoms - part.atoms AS other_atoms,
         whole.unbiased - part.unbiased AS other_unbiased,
         whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased,
-        coalesce(part.linear_variance, part.cells * part.noise_variance) AS va,
+        -- Of a known whole no noise is left, nor in the part what came with it.
+        CASE WHEN whole.is_known AND NOT part.is_known
+            THEN part.linear_variance - coalesce(c.covariance ** 2 / nullif(whole.nested_variance, 0), 0)
+            ELSE coalesce(part.linear_variance, part.cells * part.noise_variance)
+        END AS va,
         coalesce(whole.linear_variance, whole.cells * whole.noise_variance) AS vt,
         CASE WHEN part.is_known OR whole.is_known THEN 0 ELSE coalesce(c.covariance, part.cells * part.noise_variance) END AS vat,
         CASE WHEN {{ asked }} THEN greatest(0, part.unbiased) + 1 ELSE 0 END AS part_chance,

@@ -15,7 +15,7 @@ box_sums AS MATERIALIZED (
 {% endif %}{% include 'pieces/known.sql' %},
 summed AS (
     SELECT
-        s.* EXCLUDE (nested_variance, estimate, unbiased),
+        s.* EXCLUDE (estimate, unbiased),
         coalesce(s.known_least = s.known_most, false) AS is_known,
         -- A count that is known has no noise.
         CASE WHEN is_known THEN s.known_most ELSE s.estimate END AS estimate,

@@ -120,12 +120,27 @@ class KnownFigures:
 
     def limits(self, cells: Sequence[NDArray[np.int64]]) -> tuple[int, int]:
         """The least and the largest number of rows that the cells at all combinations of positions can hold."""
-        whole, touched = [], []
-        for labels, size, positions in zip(self.labels, self.figures.shape, cells, strict=True):
-            held = np.bincount(labels[positions], minlength=size)
-            whole.append(np.flatnonzero(held == np.bincount(labels, minlength=size)))
-            touched.append(np.flatnonzero(held))
-        return int(self.figures[np.ix_(*whole)].sum()), int(self.figures[np.ix_(*touched)].sum())
+        least, most = self.limits_of_parts([[positions] for positions in cells])
+        return int(least.item()), int(most.item())
+
+    def limits_of_parts(self, parts: Sequence[Sequence[NDArray[np.int64]]]) -> tuple[Labels, Labels]:
+        """The limits for every combination of parts of the axes.
+
+        Args:
+            parts: for each axis, the positions of each part.
+
+        Returns:
+            The least and the largest numbers of rows, shape (parts of axis 0, parts of axis 1, …) each.
+        """
+        least, most = self.figures, self.figures
+        for labels, size, of_axis in zip(self.labels, self.figures.shape, parts, strict=True):
+            held = np.array([np.bincount(labels[positions], minlength=size) for positions in of_axis])
+            # The first side is summed over, and the parts become the last one.
+            least = np.tensordot(
+                least, (held == np.bincount(labels, minlength=size)).T.astype(np.int64), axes=([0], [0])
+            )
+            most = np.tensordot(most, (held > 0).T.astype(np.int64), axes=([0], [0]))
+        return least, most
 
 
 def known_figures(audit: Mapping[str, Any], domain: Domain, whole: Domain) -> KnownFigures | None:

@@ -14,7 +14,7 @@ SMOOTHED = marked(
     "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
 )
 BELOW = marked("the estimate is below 0 by its noise; no true count is")
-KNOWN = marked("known: a public figure, without noise")
+KNOWN = marked("known from public figures, without noise")
 LIMITED = marked("the noise reaches beyond what public figures leave, so the number is cut off there")
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"

@@ -117,7 +117,9 @@ def pages_of_tables(
 def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture:
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
     picture = Picture.of_grid(
-        Grid.of_all(estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased),
+        Grid.of_all(
+            estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased, estimate.known
+        ),
         is_fitted=True,
     )
     axes = listed([axis.name for axis in picture.sums.axes])

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
+import csv
 import math
+from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from families_by_hand import publish_family
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from quick_catalogue import build_catalogue
 
-from dphist_pipeline.answering.asking import Publication
-from dphist_pipeline.base.domain import Domain, Figures, finest, texts_at
+from dphist_pipeline.answering.asking import Publication, marginals
+from dphist_pipeline.answering.exports.rows import Exported, masks_of
+from dphist_pipeline.answering.latest_cells import write_latest_cells
+from dphist_pipeline.base.domain import CategoricalAxis, Domain, Figures, finest
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.chosen_cells import chosen_cells
 from dphist_pipeline.estimates.estimate import answer_box
-from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures, limited, limited_interval
+from dphist_pipeline.estimates.known_figures import KnownFigures, counts_the_same
+from dphist_pipeline.publishing._release_history import history, number_in_words
+from dphist_pipeline.publishing.headline_figures import HeadlineFigure
+from dphist_pipeline.publishing.picture_sums import Grid, marginal
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec.axes import domain_of
@@ -28,17 +39,20 @@ pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards ar
 AGE: dict[str, Any] = {"column": "age", "edges": [0, 18, 65], "below": True}
 SEX: dict[str, Any] = {"column": "sex", "values": ["f", "m"]}
 STATES = ["b", "a", "b", "c", "a"]
+REGIONS = ["N" if state in "ab" else "S" for state in STATES]
 COUNTY: dict[str, Any] = {
     "column": "county",
     "values": [f"c{number}" for number in range(len(STATES))],
     "other": True,
-    "levels": {"state": STATES, "region": ["N" if state in "ab" else "S" for state in STATES]},
+    "levels": {"state": STATES, "region": REGIONS},
 }
 AXES = [AGE, SEX, COUNTY]
 TABLES = [["county", "sex"], ["state", "age"], ["region"], ["age", "sex"]]
-FIGURES = {"b": 801, "a": 655, "c": 350, "other": 303}
+FIGURES = {"b": 801, "a": 655, "c": 350, "other": 3}
+TOTAL = sum(FIGURES.values())
 MET = {"level": "state", "counts": "persons", "figures": FIGURES}
 WEEKS = ("2026-03-02", "2026-03-09")
+LATER = 7  # by how much each figure of the second period is larger
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +68,10 @@ def published(folder: Path) -> dict[str, dict[str, Release]]:
     (folder / "scratch").mkdir()
     made = {}
     for number, week in enumerate(WEEKS):
-        met = {**MET, "figures": {value: figure + 7 * number for value, figure in FIGURES.items()}}
-        made[week] = publish_family(public, AXES, TABLES, period=week, seed=number, invariants=met)
+        met = {**MET, "figures": {value: figure + LATER * number for value, figure in FIGURES.items()}}
+        made[week] = publish_family(
+            public, AXES, TABLES, period=week, seed=number, invariants=met, show_below=5, epsilon=Fraction(1, 8)
+        )
     build_catalogue(public, folder / "scratch")
     return made
 
@@ -64,11 +80,248 @@ def table_of(folder: Path, name: str, week: str = WEEKS[0]) -> Publication:
     return Publication.read(published(folder)[week][name].path)
 
 
+def is_known(answer: Answer, figure: float) -> bool:
+    numbers = (answer.estimate, answer.unbiased, answer.ci_lower, answer.ci_upper)
+    return numbers == (figure,) * 4 and (answer.basis, answer.noise_error) == ("known", 0.0)
+
+
+def agrees(one: Answer, two: Answer) -> bool:
+    numbers = ("estimate", "unbiased", "ci_lower", "ci_upper", "noise_error")
+    words = [(answer.basis, answer.note, answer.cells) for answer in (one, two)]
+    return words[0] == words[1] and all(
+        math.isclose(getattr(one, name), getattr(two, name), abs_tol=1e-6) for name in numbers
+    )
+
+
 def test_a_known_count_is_told_without_noise_and_others_within_what_it_leaves(folder: Path) -> None:
     table = table_of(folder, "county_sex")
     known = table.answer({"state": "a"})
-    assert (known.estimate, known.unbiased, known.ci_lower, known.ci_upper) == (655.0,) * 4
-    assert (known.basis, known.noise_error, known.note, known.reliability) == ("known", 0.0, notes.KNOWN, "good")
-    assert table.answer({}).estimate == sum(FIGURES.values()) and table.answer({}).basis == "known"
-    part = table.answer({"state": "a", "sex": "f"})
-    assert part.basis == "linear" and part.ci_upper <= 655 and part.ci_lower <= part.estimate <= part.ci_upper
+    assert is_known(known, 655) and (known.note, known.reliability) == (notes.KNOWN, "good")
+    assert is_known(table.answer({}), TOTAL) and is_known(table.answer({"region": "N"}), 801 + 655)
+    assert is_known(table.answer({"county": "c3"}), 350), "the only county of its state"
+    assert is_known(table.answer({"state": {"not": ["a", "b"]}}), 353)
+    parts = [table.answer({"state": "a", "sex": sex}) for sex in "fm"]
+    assert all(one.basis == "linear" and one.ci_lower <= one.unbiased <= one.ci_upper <= 655 for one in parts)
+    assert math.isclose(sum(one.unbiased for one in parts), 655)
+    part = table.answer({"region": "N", "sex": "f"})
+    assert part.noise_error > 0 and part.ci_upper <= 801 + 655
+
+
+# By table, boxes of which each axis has one condition or none.
+CHOICES: dict[str, dict[str, list[Any]]] = {
+    "county_sex": {
+        "county": [*(["c0"], ["c0", "c2"], ["c1", "c4"], ["c1", "c2", "c4"], ["c3"], [None], ["c3", None]), "all"],
+        "sex": [["f"], ["f", "m"], "all"],
+    },
+    "state_age": {
+        "state": [["a"], ["a", "b"], [None], "all"],
+        "age": [(0, 18), (None, None), (18, None), (10, 40), "all"],
+    },
+    "region": {"region": [["N"], ["S", None], "all"]},
+    "age_sex": {"age": [(0, 18), (None, None), "all"], "sex": [["m"], "all"]},
+}
+
+
+def in_span(domain: Domain, positions: list[np.ndarray], labels: np.ndarray) -> bool:
+    """Whether the indicator of a box is a sum or difference of those of groups of cells; exact: ranks of 0 and 1."""
+    box = np.zeros(domain.shape)
+    box[np.ix_(*positions)] = 1
+    groups = np.stack([(labels == label).ravel() for label in np.unique(labels)]).astype(float)
+    return np.linalg.matrix_rank(np.vstack([groups, box.ravel()])) == np.linalg.matrix_rank(groups)
+
+
+def figure_groups(domain: Domain) -> np.ndarray:
+    """By hand: a number for every cell, equal where cells lie in one group with a figure."""
+    labels = np.zeros(domain.shape)
+    for number, axis in enumerate(domain.axes):
+        along = {
+            "county": [*(ord(state) for state in STATES), 0],
+            "state": list(range(4)),
+            "region": list(range(3)),
+        }.get(axis.name)
+        if along is not None:
+            labels += np.array(along).reshape([-1 if one == number else 1 for one in range(labels.ndim)])
+    return labels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_box_is_known_exactly_where_figures_add_up_to_it(folder: Path, name: str) -> None:
+    """And Python's answers before publication are SQL's after it; all numbers lie in their intervals."""
+    table, axes = table_of(folder, name), CHOICES[name]
+    estimate = published_estimate(table.folder, table.audit)
+    groups = figure_groups(table.domain)
+    for chosen in product(*axes.values()):
+        box = {axis: one for axis, one in zip(axes, chosen, strict=True) if one != "all"}
+        answer = table.answer(box)
+        assert agrees(answer, answer_box(estimate, box)), box
+        assert answer.ci_lower <= answer.unbiased <= answer.ci_upper and answer.ci_upper >= 0
+        if box.get("age") == (10, 40):
+            assert answer.basis == "linear" and "ends cut bins of age" in answer.note
+        else:
+            positions = chosen_cells(table.domain, box)
+            assert (answer.basis == "known") == in_span(table.domain, list(positions), groups), box
+            least, most = estimate.known.limits(positions) if estimate.known else (0, math.inf)
+            assert answer.ci_lower <= most and answer.ci_upper >= least
+            if answer.basis == "known":
+                assert is_known(answer, least)
+
+
+def test_margins_cells_and_views_tell_the_same_known_counts(folder: Path) -> None:
+    table = table_of(folder, "county_sex")
+    by_state = table.marginal(["state"], {}).to_pylist()
+    assert {row["state"]: row["estimate"] for row in by_state} == {
+        None if value == "other" else value: figure for value, figure in FIGURES.items()
+    }
+    assert all(row["basis"] == "known" and row["ci_lower"] == row["ci_upper"] for row in by_state)
+    crossed = table.marginal(["county", "sex"], {}).to_pylist()
+    assert {row["basis"] for row in crossed} == {"linear"}
+    assert all(row["ci_lower"] <= row["estimate"] <= row["ci_upper"] for row in crossed)
+    assert math.isclose(sum(row["estimate"] for row in crossed), TOTAL)
+    at_once = marginals([table_of(folder, "region")])[WEEKS[0], 1].to_pylist()
+    assert [row["estimate"] for row in at_once] == [801 + 655, 350, 3]
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{folder / 'public/catalog.duckdb'}' AS r (READ_ONLY)")
+        view = connection.sql(
+            f"SELECT estimate, unbiased_estimate, ci_lower, ci_upper FROM r.family_region WHERE period = '{WEEKS[0]}'"
+        ).fetchall()
+        assert view == [(figure,) * 4 for figure in (1456.0, 350.0, 3.0)]
+        cells = connection.sql(f"SELECT * FROM r.family_county_sex WHERE period = '{WEEKS[0]}'").to_arrow_table()
+        own = [row["estimate"] for row in cells.to_pylist()]
+        assert own == pytest.approx([row["estimate"] for row in crossed])
+        band = connection.sql(
+            f"SELECT * FROM r.dph_band('r.family_region') WHERE period = '{WEEKS[0]}'"
+        ).to_arrow_table()
+        assert {row["basis"] for row in band.to_pylist()} == {"known"}
+        narrow = connection.sql(
+            "SELECT count(*) FROM r.dph_band('r.family_county_sex') WHERE ci_upper > 808"
+        ).fetchall()
+        assert narrow == [(0,)]
+
+
+def test_what_is_made_of_known_counts_alone_is_known(folder: Path) -> None:
+    table = table_of(folder, "county_sex", WEEKS[1])
+    assert is_known(table.over(None, None, {"state": "a"}), 655 + 655 + LATER)
+    (change,) = table.changes({"state": "a"}).to_pylist()
+    assert (change["estimate"], change["ci_lower"], change["ci_upper"], change["basis"]) == (
+        LATER,
+        LATER,
+        LATER,
+        "known",
+    )
+    (change,) = table.changes({"county": "c0"}).to_pylist()
+    assert change["basis"] == "linear" and change["ci_upper"] > change["ci_lower"]
+    table = table_of(folder, "county_sex")
+    assert is_known(table.difference({"state": "a"}, {"state": "b"}), 655 - 801)
+    assert is_known(table.ratio({"state": "a"}, {"state": "b"}), 655 / 801)
+    assert is_known(table.share({"state": "a"}, {}), 655 / TOTAL)
+    chance = Publication(table.folder, table.audit, with_chance=True).share({"state": "a"}, {})
+    assert chance.basis == "linear" and chance.ci_lower < chance.estimate < chance.ci_upper
+    people = pa.table({"state": ["a", "b", "c"], "population": [1310, 1602, 700]})
+    rates = table.rate(["state"], people, 1000, {}).to_pylist()
+    assert [row["estimate"] for row in rates] == [500, 500, 500]
+    assert all(row["ci_lower"] == row["ci_upper"] == 500 and row["note"] == notes.KNOWN for row in rates)
+    ranks = table.ranks("state", {}).to_pylist()
+    assert [(row["state"], row["rank_lower"], row["rank_upper"]) for row in ranks[:2]] == [("b", 1, 1), ("a", 2, 2)]
+
+
+def test_shares_of_a_known_whole_add_up_and_are_no_wider_than_without_figures(folder: Path, tmp_path: Path) -> None:
+    table = table_of(folder, "county_sex")
+    shares = [table.share({"sex": sex}, {"state": "a"}) for sex in "fm"]
+    assert math.isclose(sum(one.estimate for one in shares), 1)
+    (tmp_path / "public").mkdir()
+    without = publish_family(tmp_path / "public", AXES, TABLES, seed=0, epsilon=Fraction(1, 8))["county_sex"]
+    plain = Publication.read(without.path).share({"sex": "f"}, {"state": "a"})
+    width, own = (one.ci_upper - one.ci_lower for one in (plain, shares[0]))
+    assert 0 < own < 1.05 * width
+    part = table.share({"state": "a", "sex": "f"}, {"region": "N"})
+    assert part.ci_lower < part.estimate < part.ci_upper
+
+
+def test_files_tell_known_counts_and_hide_none_of_them(folder: Path) -> None:
+    """The publisher hides figures below 5; one that is public, such as the 3 of `other`, stays."""
+    table = table_of(folder, "region")
+    (rows,) = Exported((table,)).tables()
+    assert rows["estimate"].to_pylist() == rows["ci_lower"].to_pylist() == rows["whole_count"].to_pylist()
+    assert rows["estimate"].to_pylist() == [1456, 350, 3] and set(rows["note"].to_pylist()) == {notes.KNOWN}
+    assert not any(mask.any() for masks in masks_of(table, rows).values() for mask in masks)
+    write_latest_cells(folder / "public", folder / "scratch")
+    with (folder / "public/family/latest/region/cells.csv").open() as file:
+        lines = [line for line in csv.DictReader(file) if line["period"] == WEEKS[0]]
+    assert [line["estimate"] for line in lines] == ["1456", "350", "3"]
+
+
+def test_pages_tell_the_known_total_without_an_interval(folder: Path) -> None:
+    published(folder)
+    newest, first = history(folder / "public/family", {})
+    assert (
+        number_in_words(newest) == f"{TOTAL + 4 * LATER:,} (known)" and number_in_words(first) == f"{TOTAL:,} (known)"
+    )
+    number = HeadlineFigure.of(vars(table_of(folder, "region").answer({})))
+    assert (str(number), number.has_ends) == (f"{TOTAL:,} (known)", False)
+    card = " ".join((folder / f"public/family/period={WEEKS[0]}/revision=1/card.html").read_text().split())
+    assert f"{TOTAL:,}</span> (known)" in card and f"{TOTAL:,} ±" not in card
+    estimate = published_estimate(published(folder)[WEEKS[0]]["county_sex"].path, table_of(folder, "county_sex").audit)
+    sums = marginal(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased, estimate.known), [0], [10])
+    assert sums.is_known.tolist() == [False, False, False, True, False, True]
+    assert sums.values[3] == sums.low[3] == sums.high[3] == 350 and not sums.hidden[5]  # type: ignore[index]
+
+
+def test_figures_that_count_something_else_are_not_told_as_known(tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    public.mkdir()
+    for release, facts in {
+        "persons": {"max_rows_per_unit": 3, "invariants": MET},
+        "rows": {"invariants": {**MET, "counts": "rows"}},
+    }.items():
+        made = publish_family(public, AXES, [["state"]], release=release, **facts)["state"]
+        table = Publication.read(made.path)
+        assert not counts_the_same(table.audit) and table.answer({"state": "a"}).basis == "linear"
+    for counts in ("persons", "rows"):
+        assert counts_the_same({"privacy_unit": "row", "max_rows_per_unit": 1, "invariants": {"counts": counts}})
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+def test_limits_are_those_of_all_tables_that_meet_the_figures(data: st.DataObject) -> None:
+    """By brute force: the least and the most that any table with these figures has in a box."""
+    texts = data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=4))
+    axis = CategoricalAxis("place", "place", tuple(f"p{n}" for n in range(len(texts))), False, {"area": tuple(texts)})
+    rows = {text: data.draw(st.integers(0, 2)) for text in dict.fromkeys(texts)}
+    sex = domain_of([SEX]).axes[0]
+    domain = Domain((axis, sex))
+    known = KnownFigures.of(Figures("area", rows), domain, domain)
+    places = data.draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, unique=True))
+    sexes = data.draw(st.lists(st.integers(0, 1), min_size=1, unique=True))
+    box = [np.array(sorted(places)), np.array(sorted(sexes))]
+    # The rows of an area may lie in any of its cells; areas are free of each other.
+    least, most = 0, 0
+    for text, figure in rows.items():
+        cells = [(place, one) for place in range(len(texts)) if texts[place] == text for one in range(2)]
+        inside = [place in places and one in sexes for place, one in cells]
+        held = [sum(way) for way in product(*([inside] * figure))]
+        least, most = least + min(held), most + max(held)
+    assert known.limits(box) == (least, most)
+    values = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=domain.cells, max_size=domain.cells)), float)
+    met = known.met(values.reshape(domain.shape))
+    for text, figure in rows.items():
+        assert math.isclose(met[np.array(texts) == text].sum(), figure, abs_tol=1e-9)
+
+
+def test_coarser_finer_and_crossing_axes_have_the_figures_that_follow() -> None:
+    whole = domain_of(AXES)
+    county = whole.axes[2]
+    assert isinstance(county, CategoricalAxis)
+    state = CategoricalAxis("state", "county", ("b", "a", "c"), True, {})
+    region = CategoricalAxis("region", "county", ("N", "S"), True, {})
+    figures = Figures("state", FIGURES)
+    sexes = whole.axes[1]
+    for axes, expected in [
+        ((sexes, state), [[801, 655, 350, 3]]),
+        ((region, sexes), [[1456], [350], [3]]),
+        ((sexes,), [TOTAL]),
+        ((county,), [801, 655, 350, 3]),
+    ]:
+        known = KnownFigures.of(figures, Domain(axes), finest([whole]))
+        assert known.figures.tolist() == expected
+        assert known.sizes.sum() == Domain(axes).cells

@@ -150,14 +150,16 @@ def masks_of(publication: Publication, rows: pa.Table) -> dict[str, Mask]:
         rows[name].cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("estimate", "unbiased")
     )
     hidden = masks(limit, estimate, unbiased)
+    # A public figure is told, however small.
+    noisy = rows["standard_error"].fill_null(math.nan).to_numpy() != 0
     of_columns = {
-        column.name: hidden.of(column.name)
+        column.name: tuple(mask & noisy for mask in hidden.of(column.name))
         for column in columns.COLUMNS
         if column.is_hidden and column.name in rows.column_names
     }
     if "whole_count" in of_columns:
         low = rows["whole_count"].to_numpy() < limit
-        of_columns["whole_count"] = (low, hidden.beside & ~low)
+        of_columns["whole_count"] = (low & noisy, hidden.beside & ~low & noisy)
     return of_columns
 
 

@@ -231,8 +231,13 @@ def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: 
     unit, true = _unit_in_words(audit)
     cells = "1 cell" if count.cells == 1 else f"{count.cells:,} cells"
     number = HeadlineFigure.of(vars(count), decimals, limit_of(audit))
-    out.print(f"[bold]{number.figure(number.value)}[/] {escape(unit)}, estimated over {cells}: {which}")
-    if number.limit is not None and number.hides:
+    out.print(
+        f"[bold]{number.figure(number.value)}[/] {escape(unit)}, {'known' if number.is_known else 'estimated'} over {cells}: {which}"
+    )
+    # A public figure has no interval; the note says what it is.
+    if number.is_known:
+        pass
+    elif number.limit is not None and number.hides:
         out.print(f"  {commands_hide(number.limit)}")
     elif count.basis != "noise_only":
         out.print(f"  95 % interval of the {true}: {number.text(count.ci_lower)} to {number.text(count.ci_upper)}")

@@ -33,14 +33,14 @@ _COMMENTS = {
 }
 _KEY = ("period", "revision", "cell_number", KNOWN_GROUP)
 # Of a cell beside public figures: the figure itself, or what it leaves; as macros answer.
-_IS_KNOWN = "(k.cells = 1 OR k.figure = 0)"
-_LIMITED = {
-    **{
-        name: f"CASE WHEN {_IS_KNOWN} THEN k.figure WHEN t.{name} IS NOT NULL THEN least(t.{name}, k.figure) END"
-        for name in ("estimate", "unbiased_estimate", "ci_lower")
-    },
-    "ci_upper": f"CASE WHEN {_IS_KNOWN} THEN k.figure WHEN t.ci_upper IS NOT NULL "
-    "THEN least(greatest(t.ci_upper, k.figure * 0), k.figure) END",
+_IS_KNOWN = "WHEN k.cells = 1 OR k.figure = 0 THEN k.figure"
+_BESIDE_FIGURES = {
+    "estimate": f"CASE {_IS_KNOWN} ELSE t.estimate END",
+    "unbiased_estimate": f"CASE {_IS_KNOWN} ELSE t.unbiased_estimate END",
+    "ci_lower": f"CASE {_IS_KNOWN} WHEN k.figure > 0 AND t.ci_lower IS NOT NULL "
+    "THEN least(t.unbiased_estimate, greatest(t.ci_lower, 0), k.figure) ELSE t.ci_lower END",
+    "ci_upper": f"CASE {_IS_KNOWN} WHEN k.figure > 0 AND t.ci_upper IS NOT NULL "
+    "THEN greatest(t.unbiased_estimate, least(t.ci_upper, k.figure), 0) ELSE t.ci_upper END",
 }
 
 
@@ -223,7 +223,7 @@ def _view_columns(of: ReleaseView, latest: bool) -> Iterator[tuple[str, str, str
     labels = {f"{axis.name}_label": axis.name for axis in of.axes if axis.labels}
     for column in published:
         if column not in labels:  # theirs comes with those for readers, and is never null
-            yield column, _LIMITED.get(column, f"t.{identifier(column)}"), comments[column]
+            yield column, _BESIDE_FIGURES.get(column, f"t.{identifier(column)}"), comments[column]
         for axis in [axis for axis in last if last[axis] == column]:
             if f"{axis}_is_other" not in published and axis not in of.amounts:
                 yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"

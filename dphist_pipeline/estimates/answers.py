@@ -23,7 +23,7 @@ class Answer:
             of what the intervals of two measurements share; nan if the mechanism paid for none.
         ci_lower: lower end of the interval, below 0 where the noise reaches there. The interval holds the true
             (bounded) count with a probability of at least 95 %, if the box was chosen without looking at the
-            estimates. It is cut off where public figures leave less. If the ends of the box cut bins, it runs from the
+            estimates. It is cut off at what public figures leave. If the ends of the box cut bins, it runs from the
             lower end for the bins within the box to the upper end for the bins around it, and holds however the rows
             lie (for estimates from reports with 93.8 %, because their error law is skewed). nan if there is no
             interval.

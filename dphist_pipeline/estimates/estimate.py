@@ -19,10 +19,10 @@ from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer, Basis
 from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells
-from dphist_pipeline.estimates.known_figures import KnownFigures, limited, limited_interval
+from dphist_pipeline.estimates.known_figures import KnownFigures, limited_interval
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums, ReportedCells, Unbiased, exact_sum
-from dphist_pipeline.estimates.notes import CUT, CUT_COVERED, CUTS_GROUP, KNOWN, LIMITED, NO_INTERVAL, note_of
+from dphist_pipeline.estimates.notes import BEYOND, CUT, CUT_COVERED, CUTS_GROUP, KNOWN, NO_INTERVAL, note_of
 from dphist_pipeline.estimates.row_quality import RowTable
 
 Positions = Sequence[NDArray[np.int64]]
@@ -231,14 +231,15 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     middle = outer.unbiased
     if cut:
         middle = math.nan if unbiased is None else _sum(unbiased.values, around, weights)
-    total, noisy, middle = limited(total, least, most), total, limited(middle, least, most)
-    if note:
-        note += CUT_COVERED
-    else:
-        note = LIMITED if total != noisy else note_of(total, outer.lower, outer.upper)
+    note = note + CUT_COVERED if note else note_of(total, outer.lower, outer.upper)
+    if known is None:
+        return Answer(total, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
+    if not note and not least <= total <= most:
+        note = BEYOND
     # Bins that are cut may hold a known count, of which the part in the box is not known.
     basis = "linear" if outer.basis == "known" else outer.basis
-    return Answer(total, middle, inner.lower, outer.upper, basis, number, outer.noise_error, note)
+    ends = limited_interval(middle, (inner.lower, outer.upper), least, most)
+    return Answer(total, middle, *ends, basis, number, outer.noise_error, note)
 
 
 def _interval_of(estimate: Estimate, cells: Positions) -> _Interval | None:
@@ -251,8 +252,8 @@ def _interval_of(estimate: Estimate, cells: Positions) -> _Interval | None:
     interval = _interval_of_noise(estimate, cells)
     if interval is None:
         return None
-    lower, upper = limited_interval((interval.lower, interval.upper), least, most)
-    return replace(interval, unbiased=limited(interval.unbiased, least, most), lower=lower, upper=upper)
+    lower, upper = limited_interval(interval.unbiased, (interval.lower, interval.upper), least, most)
+    return replace(interval, lower=lower, upper=upper)
 
 
 def _interval_of_noise(estimate: Estimate, cells: Positions) -> _Interval | None:

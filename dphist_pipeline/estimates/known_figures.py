@@ -7,8 +7,8 @@ the figures of the groups that lie in it as a whole, and at most those of the gr
 equal, every table that meets the figures has the same count there, so it is known, and told without noise.
 
 Every other estimate uses the figures: what the cells of a group lack of its figure is spread over them evenly (`met`),
-so parts add up to what is known, in all tables alike. Intervals keep their widths around the moved numbers, and cover as
-often as before. Let u select the cells of a box, Q average over each group, and C bound the covariance of a table's
+so parts add up to what is known, in all tables alike. Intervals keep their widths around the moved numbers. They cover
+as often as before. Let u select the cells of a box, Q average over each group, and C bound the covariance of a table's
 cells, by which intervals are made. The moved number has the error of u - Qu, of variance at most (u - Qu)'C(u - Qu). In
 a family C is a sum of products, over the axes, of the identity and of blocks of all ones (`SharedNoise`), and it bounds
 every weighted sum of cells, not boxes alone (`level_estimates`, `crossed_levels`). Q averages over whole lines of every
@@ -16,8 +16,8 @@ axis but one, and along that axis it keeps vectors of ones. So C and Q commute, 
 u'Cu - (Qu)'C(Qu), never above u'Cu; in a group of two cells it is half of it.
 
 The figures are public before the release: no number here reads a record, and nothing is spent. A true count lies within
-its limits, so an interval that is cut off at them covers it as often as before. Numbers are cut off at the upper
-limit, and at a lower one above 0; not at 0, as everywhere: cut numbers of many small cells add up to too much.
+its limits, so an interval that is cut off at them covers it as often as before. It is cut off no farther than at its
+own number. Numbers are not cut off, as nowhere: numbers of many small cells would no longer add up.
 
 Figures that count something else than the table (persons, where a person has several rows; rows, where the rows of a
 person are bounded) limit nothing.
@@ -154,14 +154,10 @@ def known_figures(audit: Mapping[str, Any], domain: Domain, whole: Domain) -> Kn
     return KnownFigures.of(Figures(met["level"], met["figures"]), domain, whole)
 
 
-def limited(number: float, lower: float, upper: float) -> float:
-    """A number of a count that lies between two limits: cut off at the upper one, and at a lower one above 0."""
-    return min(max(number, lower) if lower > 0 else number, upper)
-
-
-def limited_interval(ends: tuple[float, float], lower: float, upper: float) -> tuple[float, float]:
-    """The interval of a count that lies between two limits; one that lies apart from them reaches up to the nearer."""
-    return limited(ends[0], lower, upper), min(max(ends[1], lower), upper)
+def limited_interval(number: float, ends: tuple[float, float], least: float, most: float) -> tuple[float, float]:
+    """The interval of a number, cut off at two limits, as far as it holds its number and reaches the limits."""
+    lower, upper = (min(max(end, least), most) for end in ends)
+    return min(number, lower), max(number, upper)
 
 
 def _connected(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:

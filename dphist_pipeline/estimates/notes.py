@@ -15,7 +15,7 @@ SMOOTHED = marked(
 )
 BELOW = marked("the estimate is below 0 by its noise; no true count is")
 KNOWN = marked("known from public figures, without noise")
-LIMITED = marked("the noise reaches beyond what public figures leave, so the number is cut off there")
+BEYOND = marked("the estimate is beyond what public figures leave by its noise; no true count is")
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"

@@ -171,9 +171,10 @@ def _with_known(sums: PictureSums, least: Reals, most: Reals) -> PictureSums:
     """The sums as far as public figures leave them; a known one is told as it is, see `known_figures`."""
     assert sums.low is not None and sums.high is not None and sums.reach is not None
     assert sums.errors is not None and sums.words is not None
-    known, floor = least == most, np.where(least > 0, least, -np.inf)
-    low, values = (np.where(known, most, np.minimum(np.maximum(one, floor), most)) for one in (sums.low, sums.values))
-    high = np.where(known, most, np.minimum(np.maximum(sums.high, least), most))
+    known = least == most
+    values = np.where(known, most, sums.values)
+    low, high = (np.clip(one, least, most) for one in (sums.low, sums.high))
+    low, high = np.minimum(low, values), np.maximum(high, values)
     reach, errors = (np.where(known, 0.0, one) for one in (sums.reach, sums.errors))
     words = np.where(known, KNOWN, sums.words)
     return replace(sums, values=values, low=low, high=high, reach=reach, errors=errors, words=words, known=known)

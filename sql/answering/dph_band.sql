@@ -1,16 +1,13 @@
 -- A simultaneous confidence band: all intervals of the band hold together with the probability `level`. One row for each cell
 -- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by a bound on the
 -- tail of the noise for linear estimates, and by Bernstein's inequality for reports, where it is somewhat wide.
--- Of a cell whose count is a public figure, the band is that figure; it reaches no farther than the figures around a cell leave.
+-- Of a cell whose count is a public figure, the band is that figure; figures around a cell cut its band off, no farther than at its number.
 -- In: the release's table; the level; a box and a period as in dph_box.
 {% set answers = 'asked' -%}
 {% set columns = 't.*' -%}
 {% set also = 'r.tail_rate, r.tail_factor, ' ~ decay('r.noise_scale') ~ ' AS decay' -%}
 {% set arguments = ['box', 'period', 'revision'] -%}
 {% set boxes = {'box': argument('box')} -%}
-{% macro band(number) -%}
-CASE WHEN r.is_known THEN r.known_most WHEN {{ number }} IS NOT NULL THEN least({{ number }}, r.known_most) END
-{%- endmacro -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_band(release_name, level := 0.95, box := '{}', period := NULL, revision := NULL) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
@@ -102,11 +99,17 @@ first_problems AS (
 )
 SELECT
     inside.* EXCLUDE ({{ value_columns }}),
-    {{ band('inside.estimate') }} AS estimate,
-    {{ band('inside.unbiased_estimate') }} AS unbiased,
+    CASE WHEN r.is_known THEN r.known_most ELSE inside.estimate END AS estimate,
+    CASE WHEN r.is_known THEN r.known_most ELSE inside.unbiased_estimate END AS unbiased,
     CASE WHEN r.is_known THEN 0 ELSE sqrt(r.variance) END AS noise_error,
-    {{ band('inside.unbiased_estimate - r.half_width') }} AS ci_lower,
-    CASE WHEN r.is_known THEN r.known_most ELSE least(greatest(inside.unbiased_estimate + r.half_width, r.known_most * 0), r.known_most) END AS ci_upper,
+    CASE
+        WHEN r.is_known THEN r.known_most
+        ELSE {{ limited_lower('(inside.unbiased_estimate - r.half_width)', 'inside.unbiased_estimate', '0', 'r.known_most') }}
+    END AS ci_lower,
+    CASE
+        WHEN r.is_known THEN r.known_most
+        ELSE {{ limited_upper('(inside.unbiased_estimate + r.half_width)', 'inside.unbiased_estimate', '0', 'r.known_most') }}
+    END AS ci_upper,
     CASE
         WHEN r.is_known THEN 'known'
         WHEN r.half_width IS NULL THEN 'noise_only'
@@ -116,9 +119,9 @@ SELECT
     CASE
         WHEN r.is_known THEN {{ notes.KNOWN | literal }}
         WHEN r.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
-        WHEN inside.estimate > r.known_most THEN {{ notes.LIMITED | literal }}
         WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
         WHEN inside.estimate < 0 THEN {{ notes.BELOW | literal }}
+        WHEN inside.estimate > r.known_most THEN {{ notes.BEYOND | literal }}
     END AS note,
     {{ days('inside.period', end_of('inside')) }}
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN (

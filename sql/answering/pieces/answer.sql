@@ -11,9 +11,10 @@ barred.estimate,
         WHEN barred.basis = 'known' THEN {{ notes.KNOWN | literal }}
         {{ cut_note | default('') }}WHEN barred.ci_lower IS NULL AND barred.has_sums THEN {{ notes.CUTS_GROUP | literal }}
         WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
-        {% if has_limits is defined %}WHEN barred.is_limited THEN {{ notes.LIMITED | literal }}
-        {% endif %}WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN {{ notes.SMOOTHED | literal }}
+        WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-6 AND barred.ci_upper + 1e-6 THEN {{ notes.SMOOTHED | literal }}
         WHEN barred.estimate < 0 THEN {{ notes.BELOW | literal }}
+        {% if has_limits is defined %}WHEN barred.estimate NOT BETWEEN barred.known_least AND barred.known_most THEN {{ notes.BEYOND | literal }}
+        {% endif -%}
         {{ last_note | default('') }}
     END
     {%- endset -%}

@@ -1,15 +1,13 @@
 -- The ends of the intervals of `rows`, which have `reach`, `unbiased` and the law of their noise. Where noisy cells and sums of
 -- groups answer, each holds with 97.5 %, so what they share holds with 95 %, and its middle is the number; if they do not meet,
 -- one of them misses, and that of the smaller noise is told.
--- Public figures cut them off; one that lies apart from what these leave reaches up to it.
+-- Public figures cut them off, no farther than at the number.
 SELECT
         b.* REPLACE (
-            {{ limited('b.estimate', 'b.known_least', 'b.known_most') }} AS estimate, {{ limited('b.unbiased', 'b.known_least', 'b.known_most') }} AS unbiased,
-            {{ limited('b.ci_lower', 'b.known_least', 'b.known_most') }} AS ci_lower,
-            CASE WHEN b.ci_upper IS NOT NULL THEN least(greatest(b.ci_upper, b.known_least), b.known_most) END AS ci_upper,
+            {{ limited_lower('b.ci_lower', 'b.unbiased', 'b.known_least', 'b.known_most') }} AS ci_lower,
+            {{ limited_upper('b.ci_upper', 'b.unbiased', 'b.known_least', 'b.known_most') }} AS ci_upper,
             CASE WHEN b.is_known THEN 'known' ELSE b.basis END AS basis
-        ),
-        {{ limited('b.estimate', 'b.known_least', 'b.known_most') }} <> b.estimate AS is_limited
+        )
     FROM (
     SELECT
             e.* EXCLUDE (unbiased, own_variance, group_unbiased, group_variance, own_ends, group_ends, draws),

@@ -27,11 +27,16 @@ nullif(concat_ws('; ', {{ note }}, CASE
         )
 {%- endmacro %}
 
--- A number of a count that public figures limit: cut off at the most, and at a least above 0; these are null without figures.
-{% macro limited(number, known_least, known_most) -%}
-CASE WHEN {{ number }} IS NOT NULL THEN least(
-            CASE WHEN {{ known_least }} > 0 THEN greatest({{ number }}, {{ known_least }}) ELSE {{ number }} END, {{ known_most }}
-        ) END
+-- The ends of the interval of a number, cut off at the limits that public figures leave, as far as it holds its number and reaches the
+-- limits; without figures these are null.
+{% macro limited_lower(end, number, known_least, known_most) -%}
+CASE WHEN {{ known_most }} IS NOT NULL AND {{ end }} IS NOT NULL
+                THEN least({{ number }}, greatest({{ end }}, {{ known_least }}), {{ known_most }}) ELSE {{ end }} END
+{%- endmacro %}
+
+{% macro limited_upper(end, number, known_least, known_most) -%}
+CASE WHEN {{ known_most }} IS NOT NULL AND {{ end }} IS NOT NULL
+                THEN greatest({{ number }}, least({{ end }}, {{ known_most }}), {{ known_least }}) ELSE {{ end }} END
 {%- endmacro %}
 
 -- The sum of a column, which does not depend on the order of its rows: whole 2^-20ths are added as integers.

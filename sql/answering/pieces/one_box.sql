@@ -43,11 +43,19 @@ barred AS (
     SELECT
         r.* EXCLUDE (estimate, unbiased, spread_estimate, spread_unbiased, basis, noise_error, ci_lower, ci_upper),
         r.ci_upper IS NOT NULL AND (NOT r.is_cut OR within.ci_lower IS NOT NULL) AS has_ends,
-        CASE WHEN r.is_cut THEN {{ limited('coalesce(r.spread_estimate, 0)', 'within.known_least', 'r.known_most') }} ELSE r.estimate END AS estimate,
-        CASE WHEN r.is_cut THEN {{ limited('r.spread_unbiased', 'within.known_least', 'r.known_most') }} ELSE r.unbiased END AS unbiased,
+        CASE WHEN r.is_cut THEN coalesce(r.spread_estimate, 0) ELSE r.estimate END AS estimate,
+        CASE WHEN r.is_cut THEN r.spread_unbiased ELSE r.unbiased END AS unbiased,
         CASE WHEN has_ends THEN r.noise_error END AS noise_error,
-        CASE WHEN has_ends THEN coalesce(within.ci_lower, r.ci_lower) END AS ci_lower,
-        CASE WHEN has_ends THEN r.ci_upper END AS ci_upper,
+        CASE
+            WHEN NOT has_ends THEN NULL
+            WHEN r.is_cut AND r.known_most IS NOT NULL THEN least(within.ci_lower, r.spread_unbiased)
+            ELSE coalesce(within.ci_lower, r.ci_lower)
+        END AS ci_lower,
+        CASE
+            WHEN NOT has_ends THEN NULL
+            WHEN r.is_cut AND r.known_most IS NOT NULL THEN greatest(r.ci_upper, r.spread_unbiased)
+            ELSE r.ci_upper
+        END AS ci_upper,
         CASE WHEN NOT has_ends THEN 'noise_only' WHEN r.is_known AND r.is_cut AND coalesce(within.known_least, 0) <> r.known_most THEN 'linear' ELSE r.basis END AS basis,
         cut.axes AS cut_axes, cut.meant
     FROM reached AS r

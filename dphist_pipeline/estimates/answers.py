@@ -53,8 +53,11 @@ class Answer:
 
     @property
     def reliability(self) -> str:
-        """How far the count can be trusted: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval."""
-        return RELIABILITY.word(self.unbiased, self.judged_error, self.ci_lower)
+        """How far the count can be trusted: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval.
+
+        `known` for a public figure.
+        """
+        return "known" if self.basis == "known" else RELIABILITY.word(self.unbiased, self.judged_error, self.ci_lower)
 
     @property
     def judged_error(self) -> float:

@@ -309,7 +309,7 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
     ends = None if lower is None or upper is None or figure.is_known else _range(lower, upper)
     return {
         "total": value,
-        "total_known": gettext("known") if figure.is_known else None,
+        "total_known": pgettext("reliability", "known") if figure.is_known else None,
         "total_reach": half,
         "total_ends": ends if figure.half is None else None,
         "around_zero": ends if figure.lower <= 0 else None,

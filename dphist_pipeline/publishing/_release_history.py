@@ -96,7 +96,7 @@ def number_in_words(publication: ListedPublication) -> str:
         return ""
     number = shown_number(publication.total, publication.decimals)
     if publication.lower is None or publication.upper is None:
-        return f"{number} ({gettext('known')})" if publication.known else number
+        return f"{number} ({pgettext('reliability', 'known')})" if publication.known else number
     below, above = publication.total - publication.lower, publication.upper - publication.total
     if abs(below - above) <= EVEN:
         return f"{number}\u00a0±\u00a0{shown_number(max(below, above), publication.decimals)}"

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dphist_pipeline.base.languages.texts import gettext
+from dphist_pipeline.base.languages.texts import pgettext
 from dphist_pipeline.base.shown_below import words_for
 from dphist_pipeline.estimates.reliability import judged_error
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
@@ -50,7 +50,7 @@ class HeadlineFigure(NamedTuple):
     def __str__(self) -> str:
         """The number as text, with ± or the ends of its interval behind it; or words, and nothing behind them."""
         if self.is_known:
-            return f"{self.text(self.value)} ({gettext('known')})"
+            return f"{self.text(self.value)} ({pgettext('reliability', 'known')})"
         if not self.has_ends:
             return self.figure(self.value)
         if self.half is not None:

@@ -97,7 +97,7 @@ def agrees(one: Answer, two: Answer) -> bool:
 def test_a_known_count_is_told_without_noise_and_others_within_what_it_leaves(folder: Path) -> None:
     table = table_of(folder, "county_sex")
     known = table.answer({"state": "a"})
-    assert is_known(known, 655) and (known.note, known.reliability) == (notes.KNOWN, "good")
+    assert is_known(known, 655) and (known.note, known.reliability) == (notes.KNOWN, "known")
     assert is_known(table.answer({}), TOTAL) and is_known(table.answer({"region": "N"}), 801 + 655)
     assert is_known(table.answer({"county": "c3"}), 350), "the only county of its state"
     assert is_known(table.answer({"state": {"not": ["a", "b"]}}), 353)

@@ -24,8 +24,9 @@ from dphist_pipeline.answering.published import NotPublished, audit_in_force, la
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import BinnedAxis
-from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
+from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
+from dphist_pipeline.estimates.known_figures import counts_the_same
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
@@ -34,6 +35,10 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 LATEST = "latest"
 NOBODY = About()
+FIGURES_IN_FILES = marked(
+    "Counts by %(level)s, and sums of them, are public figures: exact, with a standard error of 0. Estimates of cells "
+    "add up to them."
+)
 
 
 @dataclass(frozen=True)
@@ -346,6 +351,11 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
         (
             gettext("sums"),
             gettext("Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
+        ),
+        *(
+            [(pgettext("reliability", "known"), translated(FIGURES_IN_FILES) % {"level": last["invariants"]["level"]})]
+            if "invariants" in last and counts_the_same(last)
+            else []
         ),
         *[(words_for(limit), hidden_in_words(limit)) for limit in limits],
         (gettext("audit"), str(last["audit_digest"])),

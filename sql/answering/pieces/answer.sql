@@ -21,7 +21,7 @@ barred.estimate,
     {{ noted(note, 'barred.cells') }} AS note,
     CASE
         WHEN barred.ci_lower IS NULL THEN NULL
-        WHEN barred.basis = 'known' THEN 'good'
+        WHEN barred.basis = 'known' THEN 'known'
         WHEN barred.ci_lower <= 0 OR {{ judged_error | default('barred.noise_error') }} > {{ most_fair }} * barred.unbiased THEN 'poor'
         WHEN {{ judged_error | default('barred.noise_error') }} > {{ most_good }} * barred.unbiased THEN 'fair'
         ELSE 'good'

@@ -394,8 +394,9 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
-    may be counted; `known`, only where figures are public, has for each axis the labels of its positions (null: one label),
-    how many labels each has, and the figures by labels; `cut` what `_rows_cut` gives, 0 where contributors sent reports.
+    may be counted; `known`, only where figures are public, has for each axis the labels of its positions (null where
+    all are alike), how many labels each has, and the figures by labels; `cut` what `_rows_cut` gives, 0 where
+    contributors sent reports.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"

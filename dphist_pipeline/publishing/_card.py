@@ -320,10 +320,10 @@ def covered_in_words(
     total: Mapping[str, str | None], estimate: Estimate, quality: Mapping[str, Any] | None, audit: Mapping[str, Any]
 ) -> list[str]:
     """What the error beside the total covers and what not, a sentence each; the picker says it in the same words."""
-    said = []
     if total["total_known"]:
-        said.append(gettext("The total is a public figure, without noise."))
-    elif total["total_reach"]:
+        return [gettext("The total is a public figure, without noise.")]
+    said = []
+    if total["total_reach"]:
         said.append(gettext("± %(half)s is the noise alone.", half=total["total_reach"]))
     elif total["total_ends"]:
         said.append(gettext("The interval is that of the noise alone."))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.base.domain import finest
+from dphist_pipeline.base.domain import Domain, finest
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding, with_known
 from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
+from dphist_pipeline.publishing.published_files import AUDIT, PublishedFolder, read_audit, read_sealed_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
@@ -52,9 +53,16 @@ def published_figures(folder: Path, audit: Mapping[str, Any]) -> KnownFigures | 
     """The public figures that the counts of a table meet, by its audit and that of its family; None without any."""
     if "invariants" not in audit:
         return None
-    place = PublishedFolder(folder).publication
-    tables = read_audit(place)["tables"].values() if place != folder else [audit]
-    return known_figures(audit, domain_of(audit["axes"]), finest(domain_of(table["axes"]) for table in tables))
+    file = PublishedFolder(folder).publication / AUDIT
+    status = file.stat()
+    return known_figures(audit, domain_of(audit["axes"]), _finest_axes(file, status.st_ino, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _finest_axes(file: Path, *_identity: int) -> Domain:
+    """The finest axes of a family by its audit, which is read once for all tables."""
+    tables = read_sealed_audit(file.parent)["tables"]
+    return finest(domain_of(table["axes"]) for table in tables.values())
 
 
 def _charges(audit: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:

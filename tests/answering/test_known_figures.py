@@ -224,6 +224,9 @@ def test_what_is_made_of_known_counts_alone_is_known(folder: Path) -> None:
     rates = table.rate(["state"], people, 1000, {}).to_pylist()
     assert [row["estimate"] for row in rates] == [500, 500, 500]
     assert all(row["ci_lower"] == row["ci_upper"] == 500 and row["note"] == notes.KNOWN for row in rates)
+    people = people.append_column("standard", [[2, 1, 1]])
+    (rate,) = table.standardised([], "state", people, 1000, {}).to_pylist()
+    assert rate["estimate"] == rate["ci_lower"] == rate["ci_upper"] == 500 and rate["basis"] == "known"
     ranks = table.ranks("state", {}).to_pylist()
     assert [(row["state"], row["rank_lower"], row["rank_upper"]) for row in ranks[:2]] == [("b", 1, 1), ("a", 2, 2)]
     assert all(row["ci_lower"] == row["ci_upper"] == row["estimate"] for row in ranks)

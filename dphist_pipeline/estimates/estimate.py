@@ -238,8 +238,8 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
         note = BEYOND
     # Bins that are cut may hold a known count, of which the part in the box is not known.
     basis = "linear" if outer.basis == "known" else outer.basis
-    ends = limited_interval(middle, (inner.lower, outer.upper), least, most)
-    return Answer(total, middle, *ends, basis, number, outer.noise_error, note)
+    lower, upper = min(inner.lower, middle), max(outer.upper, middle)
+    return Answer(total, middle, lower, upper, basis, number, outer.noise_error, note)
 
 
 def _interval_of(estimate: Estimate, cells: Positions) -> _Interval | None:

@@ -159,12 +159,12 @@ def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Pict
     several = shaped(_outer_product([[float(part.size) for part in axis.positions] for axis in groups])) > 1
     summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
     heights = np.where(several, centre, values)
-    ends = centre - reach, centre + reach
-    sums = PictureSums(axes, heights, *ends, reach, errors, words, reported, None if is_same else summed)
+    low, high = centre - reach, centre + reach
+    sums = PictureSums(axes, heights, low, high, reach, errors, words, reported, None if is_same else summed)
     if grid.known is None:
         return sums
-    least, most = (shaped(one) for one in grid.known.limits_of_parts([axis.positions for axis in groups]))
-    return _with_known(sums, least, most)
+    limits_of_sums = grid.known.limits_of_parts([axis.positions for axis in groups])
+    return _with_known(sums, *(shaped(one.astype(np.float64)) for one in limits_of_sums))
 
 
 def _with_known(sums: PictureSums, least: Reals, most: Reals) -> PictureSums:

@@ -20,20 +20,23 @@ from hypothesis import strategies as st
 from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.asking import Publication, marginals
+from dphist_pipeline.answering.catalogue_tables import create_tables
 from dphist_pipeline.answering.exports.rows import Exported, masks_of
 from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.base.domain import CategoricalAxis, Domain, Figures, finest
 from dphist_pipeline.estimates import notes
-from dphist_pipeline.estimates.answers import Answer
-from dphist_pipeline.estimates.chosen_cells import chosen_cells
-from dphist_pipeline.estimates.estimate import answer_box
+from dphist_pipeline.estimates.answers import Answer, found_in_row
+from dphist_pipeline.estimates.chosen_cells import box_as_json, chosen_cells
+from dphist_pipeline.estimates.estimate import answer_box, with_known
 from dphist_pipeline.estimates.known_figures import KnownFigures, counts_the_same
+from dphist_pipeline.mechanisms import tables as mechanism
 from dphist_pipeline.publishing._release_history import history, number_in_words
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.picture_sums import Grid, marginal
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.spec._tables import TablesSpec, family_of
 from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = pytest.mark.stand_in("pictures", why="answers are numbers; cards are tried in publishing/")
@@ -151,10 +154,14 @@ def test_every_box_is_known_exactly_where_figures_add_up_to_it(folder: Path, nam
     """And Python's answers before publication are SQL's after it; all numbers lie in their intervals."""
     table, axes = table_of(folder, name), CHOICES[name]
     estimate = published_estimate(table.folder, table.audit)
+    alone = duckdb.connect()  # no other table of the family answers
+    create_tables(alone, [(table.folder, table.audit)], macros=["dph_box"], described=False)
     groups = figure_groups(table.domain)
     for chosen in product(*axes.values()):
         box = {axis: one for axis, one in zip(axes, chosen, strict=True) if one != "all"}
-        answer = table.answer(box)
+        question = {"box": box_as_json(table.domain, box)}
+        asked = alone.sql(f"FROM dph_box('family_{name}', $box)", params=question).to_arrow_table()
+        answer = found_in_row(Answer, asked.to_pylist()[0])
         assert agrees(answer, answer_box(estimate, box)), box
         assert answer.ci_lower <= answer.unbiased <= answer.ci_upper and answer.ci_upper >= 0
         if box.get("age") == (10, 40):
@@ -333,3 +340,59 @@ def test_coarser_finer_and_crossing_axes_have_the_figures_that_follow() -> None:
         known = KnownFigures.of(figures, Domain(axes), finest([whole]))
         assert known.figures.tolist() == expected
         assert known.sizes.sum() == Domain(axes).cells
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["state", "county"])
+def test_moved_numbers_lie_in_their_intervals_as_often_as_promised(level: str) -> None:
+    """And moving them to the figures makes their errors smaller; the draws are the same in every run."""
+    family = family_of(TablesSpec(list=tuple(map(tuple, TABLES))), domain_of(AXES).axes, 10**6)
+    shares, draws = mechanism.shares_for(family), np.random.Generator(np.random.PCG64(7))
+    # Every record by its own cell of all axes: age, sex and county.
+    shape = tuple(axis.size for axis in domain_of(AXES).axes)
+    records = draws.multinomial(3000, draws.dirichlet(np.full(math.prod(shape), 0.5))).reshape(shape)
+    states, regions = np.array([0, 1, 0, 2, 1, 3]), np.array([0, 0, 1, 2])
+
+    def counted(names: list[str]) -> np.ndarray:
+        table = records
+        for axis, name in reversed(list(enumerate(("age", "sex")))):
+            table = table if name in names else table.sum(axis=axis, keepdims=True)
+        by = {"county": np.arange(6), "state": states, "region": regions[states]}
+        place = next((name for name in names if name in by), None)
+        along = np.zeros(6, dtype=int) if place is None else by[place]
+        grouped = np.stack([table[..., along == one].sum(axis=-1) for one in range(along.max() + 1)], axis=-1)
+        return grouped.reshape([side for side in grouped.shape if side > 1])
+
+    names = [[family.domain.axes[axis].name for axis in sorted(axes)] for axes in shares.marginals]
+    scales = {axes: 1 / (part * Fraction(1, 4)) for axes, part in zip(shares.marginals, shares.parts, strict=True)}
+    county = records.sum(axis=(0, 1))
+    places = [f"c{n}" for n in range(5)] if level == "county" else ["b", "a", "c"]
+    along = np.arange(6) if level == "county" else states
+    figures = Figures(level, {text: int(county[along == n].sum()) for n, text in enumerate([*places, "other"])})
+    boxes: list[tuple[str, dict[str, Any]]] = [
+        ("county_sex", {"county": "c0", "sex": "f"}),
+        ("county_sex", {"county": ["c0", "c1"]}),
+        ("county_sex", {"sex": "m"}),
+        ("state_age", {"state": ["a", "b"], "age": (0, 18)}),
+        ("state_age", {"state": None, "age": (18, None)}),
+        ("age_sex", {"age": (0, 18), "sex": "f"}),
+    ]
+    whole = finest(family.grid(table) for table in family.tables)
+    missed, squares = np.zeros(len(boxes)), np.zeros((2, len(boxes)))
+    every = 400
+    for _ in range(every):
+        noisy = {}
+        for axes, of in zip(shares.marginals, names, strict=True):
+            exact, decay = counted(of), math.exp(-1 / float(scales[axes]))
+            noise = draws.geometric(1 - decay, exact.shape) - draws.geometric(1 - decay, exact.shape)
+            noisy[axes] = (exact + noise).reshape(family.grid(axes).shape).astype(float)
+        made = mechanism._estimates(family, noisy, scales, ())
+        for number, (name, box) in enumerate(boxes):
+            table = made.tables[name]
+            true = counted(name.split("_"))[np.ix_(*chosen_cells(table.domain, box))].sum()
+            known = KnownFigures.of(figures, table.domain, whole)
+            answers = [answer_box(one, box) for one in (table, with_known(table, known))]
+            missed[number] += not answers[1].ci_lower - 1e-6 <= true <= answers[1].ci_upper + 1e-6
+            squares[:, number] += [(answer.unbiased - true) ** 2 for answer in answers]
+    assert (missed <= 0.05 * every + 3 * math.sqrt(0.05 * every)).all()
+    assert (squares[1] <= 1.02 * squares[0]).all() and squares[1].sum() < 0.95 * squares[0].sum()

@@ -41,8 +41,8 @@ Labels = NDArray[np.int64]
 def counts_the_same(audit: Mapping[str, Any]) -> bool:
     """Whether the figures of a release count what its tables count, by its audit.
 
-    Where every row is a unit of its own, rows, persons and counted rows are the same. Else a table counts persons, which
-    are its units, if one row of each is kept, and never all rows.
+    Where every row is a unit of its own, rows, persons and counted rows are the same. Else a table counts persons (its
+    units) if one row of each is kept, and never all rows.
     """
     if audit["privacy_unit"] == "row":
         return True

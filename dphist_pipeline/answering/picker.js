@@ -529,10 +529,10 @@ const dphPicker = (() => {
     if (one.is_known) squares[0] = squares[1] = 0;
     if (two.is_known) squares[1] = squares[2] = 0;
     const variance = squares.every(known) ? Math.max(0, squares[0] - 2 * squares[1] + squares[2]) : null;
-    const draws = known(variance) ? variance / one.noise_variance / (isNested ? 4 : 1) : null, isSame = known(draws) && draws < 1e-9;
+    const draws = known(variance) ? variance / one.noise_variance / (isNested ? 4 : 1) : null, isSame = known(draws) && draws < 1e-9 && !isKnown;
     let half = null;
     if (isReport) half = reachOf(one).two + reachOf(two).two;
-    else if (one.has_bars && isSame) half = 0;
+    else if (one.has_bars && (isSame || isKnown)) half = 0;
     else if (one.has_bars && isNested) {
       const deviations = lastUpTo(release.linear_widths, one.noise_scale, draws * (1 + 1e-9), 1);
       half = known(deviations) ? deviations * Math.sqrt(variance) : null;

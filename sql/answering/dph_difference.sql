@@ -33,7 +33,7 @@ reached AS (
 ),
 -- The same cells on both sides cancel out.
 barred AS (
-    SELECT d.*, CASE WHEN d.draws < 1e-9 THEN d.noise_half_width ELSE {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} END AS half_width
+    SELECT d.*, CASE WHEN d.draws < 1e-9 AND NOT d.is_known THEN d.noise_half_width ELSE {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} END AS half_width
     FROM reached AS d
 )
 SELECT

@@ -223,6 +223,8 @@ def test_what_is_made_of_known_counts_alone_is_known(folder: Path) -> None:
     assert change["basis"] == "linear" and change["ci_upper"] > change["ci_lower"]
     table = table_of(folder, "county_sex")
     assert is_known(table.difference({"state": "a"}, {"state": "b"}), 655 - 801)
+    chance = Publication(table.folder, table.audit, with_chance=True).difference({"state": "a"}, {"state": "b"})
+    assert chance.basis == "linear" and chance.ci_lower < 655 - 801 < chance.ci_upper
     assert is_known(table.ratio({"state": "a"}, {"state": "b"}), 655 / 801)
     assert is_known(table.share({"state": "a"}, {}), 655 / TOTAL)
     chance = Publication(table.folder, table.audit, with_chance=True).share({"state": "a"}, {})

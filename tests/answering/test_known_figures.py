@@ -229,6 +229,8 @@ def test_what_is_made_of_known_counts_alone_is_known(folder: Path) -> None:
     assert is_known(table.share({"state": "a"}, {}), 655 / TOTAL)
     chance = Publication(table.folder, table.audit, with_chance=True).share({"state": "a"}, {})
     assert chance.basis == "linear" and chance.ci_lower < chance.estimate < chance.ci_upper
+    ages = table_of(folder, "state_age").range("age", (None, None), {"state": "a"})
+    assert is_known(ages.inner, 655) and ages.covers == "exactly"
     people = pa.table({"state": ["a", "b", "c"], "population": [1310, 1602, 700]})
     rates = table.rate(["state"], people, 1000, {}).to_pylist()
     assert [row["estimate"] for row in rates] == [500, 500, 500]

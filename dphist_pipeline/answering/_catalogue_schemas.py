@@ -184,6 +184,16 @@ GROUPS = _schema(
     _SCALE,
     ("noise_variance", _REAL, "variance of its noise"),
 )
+KNOWN = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    (
+        "known_group",
+        _WHOLE,
+        "number of a group of cells whose count is a public figure, from 0; every cell lies in one",
+    ),
+    ("cells", _WHOLE, "number of cells in the group"),
+    ("figure", _WHOLE, "the public figure: the exact count of the group"),
+)
 BETTER = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
     (
@@ -217,6 +227,7 @@ TABLES = {
     "dph_groups": ("Noisy sums of groups of cells, drawn after the groups were found.", GROUPS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
     "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
+    "dph_known": ("Public figures that counts meet exactly: one row for each group of cells with a figure.", KNOWN),
     "dph_better": ("Where another table of a family tells less noise than the one that is named.", BETTER),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

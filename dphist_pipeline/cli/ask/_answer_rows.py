@@ -332,7 +332,9 @@ def print_rows(
 
 
 def _in_words(number: HeadlineFigure) -> dict[str, str]:
-    """What is told in words, or not at all, in place of the numbers of a row."""
+    """What is told in words, or not at all, in place of the numbers of a row; a known one has no interval."""
+    if number.is_known:
+        return {"ci_lower": "", "ci_upper": ""}
     if number.limit is None or not number.hides:
         return {}
     hidden = {"estimate": number.figure(number.value)} if number.value < number.limit else {}

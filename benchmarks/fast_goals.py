@@ -72,6 +72,8 @@ class Turns:
         duckdb.connect().execute(copy.format(file=self.base / "weeks.parquet"))
         for rows in (10**6, 10**7):
             _write_records(self.base / f"visits_{rows}.parquet", rows, SIDE, round(rows / ROWS_A_PERSON))
+        for number in (300, 1000):  # the first release of a kept store makes its catalogue and pages
+            many_periods.released(self.weeks / str(number))
         if problem := _environment(self.environments / "opendp", "opendp"):
             sys.exit(problem)
 

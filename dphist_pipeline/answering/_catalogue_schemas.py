@@ -43,6 +43,7 @@ RELEASES = _schema(
     ("neighbours", _TEXT, "inputs that the promise makes alike: add_remove or substitute one unit"),
     ("max_rows_per_unit", _WHOLE, "rows of a unit that count; further rows were left out before counting"),
     ("year_rows", _WHOLE, "rows of a unit that a year pays for, in an individual account; null in others"),
+    ("take", _TEXT, "which rows of a unit count: one_per_cell, first or last; null where all do, up to the bound"),
     ("counted_once", _TEXT, "who counts once in a cell, whatever rows they have there; null where all rows count"),
     ("epsilon", _TEXT, "privacy budget that this revision spent, exact"),
     ("cells", BOUNDED, "number of declared cells"),

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._picker_columns import beside, column, members, split
+from dphist_pipeline.answering._picker_columns import beside, column, members, tile_layout
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import OTHER, BinnedAxis, CategoricalAxis
@@ -117,7 +117,7 @@ def write_picker(connection: duckdb.DuckDBPyConnection, public: Path, scratch: P
     releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
     for one in _latest(connection):
         releases.setdefault(one.folder, []).append(one)
-    reached, about = _reached(connection), About.of(public)
+    reached, about = _reach_of_widths(connection), About.of(public)
     for name, publications in sorted(releases.items()):
         mark = _mark(publications, reached, about.language)
         folder = public / name / FOLDER
@@ -140,7 +140,7 @@ def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
     ]
 
 
-def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
+def _reach_of_widths(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
     """How far the tables of widths reach for each scale: another release may have made them longer."""
     reach: dict[str, list[int]] = {}
     for table, number in (("dph_half_widths", "cells"), ("dph_linear_widths", "draws")):
@@ -423,7 +423,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
     whole = sum(map(len, columns.values()))
     # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
-    tiled = None if sums else split([*domain.of_rows.shape], estimate, unbiased, whole)
+    tiled = None if sums else tile_layout([*domain.of_rows.shape], estimate, unbiased, whole)
     if tiled is not None:
         parts, tiles = tiled
         texts = [_call("tile", head | {"tile": number}, text) for number, text in enumerate(tiles)]

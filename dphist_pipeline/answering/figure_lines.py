@@ -143,7 +143,7 @@ class Asking:
         for row in rows:
             if (key := (row["period"], row["revision"])) in by_key:
                 one = by_key[key]
-                yield one.line(figure, digest, **_shown(figure, row, _anew(one, declared, figure)))
+                yield one.line(figure, digest, **_figure_line(figure, row, _anew(one, declared, figure)))
 
     def rows(
         self, grid: str, one: Told, declared: DeclaredFigures, figure: Figure, period: str | None
@@ -248,7 +248,7 @@ def _box_of(row: Mapping[str, Any], by: Sequence[str], domain: Domain) -> dict[s
     return {name: [row[f"{name}_lower"], row[f"{name}_upper"]] if name in binned else row[name] for name in by}
 
 
-def _shown(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
+def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
     """What a line has of a row of a macro: values of axes, the number that is told first, and remarks."""
     axes = {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
     axes = {name: OTHER if value is None and name in figure.by else value for name, value in axes.items()}
@@ -369,7 +369,7 @@ def write_figures(public: Path, lines: Mapping[str, tuple[pa.Table, str]], scrat
         write_lines(public / release, rows, made_from, scratch)
 
 
-def rehearsed(
+def rehearsal_of_rates(
     figures: Sequence[Figure], declared: DeclaredFigures, axes: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> tuple[list[str], list[str]]:
     """What rates would say of a table of zeros: why they are refused, and which rows have no people.

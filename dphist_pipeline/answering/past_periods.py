@@ -72,7 +72,7 @@ class _Past:
 
     def __init__(self, release: Path, audit: Mapping[str, Any]) -> None:
         self._audit = {name: audit.get(name) for name in SAME_COUNTS}
-        self._folders = dict(sorted(_dated(release)))
+        self._folders = dict(sorted(_folders_by_day(release)))
         self._known: dict[date, PeriodSums] = {}
 
     def before(self, start: date) -> list[tuple[date, PeriodSums]]:
@@ -105,7 +105,7 @@ class _Past:
         return self._known[day]
 
 
-def _dated(release: Path) -> Iterator[tuple[date, Path]]:
+def _folders_by_day(release: Path) -> Iterator[tuple[date, Path]]:
     for folder in release.glob("period=*"):
         with suppress(ValueError):
             yield date.fromisoformat(folder.name.removeprefix("period=")), folder

@@ -28,7 +28,7 @@ from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential import cube, row_tables
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading._positions import Positions
-from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepared, stage_rows
+from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepare_rows, stage_rows
 from dphist_pipeline.confidential.reading.source import OpenedSource, engine_settings, withheld
 from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import Refused
@@ -201,13 +201,13 @@ class SeenRows:
 def count_source_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
     """Counts the rows of a source; None where the engine fails on what rows hold."""
     with opened_source(plan.source, folder, plan.time_zone) as (connection, opened):
-        source, axes, parameters = prepared(plan, opened, connection)
+        source, axes, parameters = prepare_rows(plan, opened, connection)
         for axis in axes:
             if axis.table:
                 connection.execute(axis.table, dict(axis.parameters))
         try:
             *rows, first, last = _periods(connection, plan, source, parameters)
-            broken, unreadable = _broken(connection, opened), _unreadable(connection, opened)
+            broken, unreadable = _broken_rows(connection, opened), _unreadable(connection, opened)
         except duckdb.Error:
             return None
         spellings = [_spellings(connection, plan, source, parameters, number, axis) for number, axis in enumerate(axes)]
@@ -227,7 +227,7 @@ def _periods(
     return rows, within, unparsed, first, last
 
 
-def _broken(connection: duckdb.DuckDBPyConnection, opened: OpenedSource) -> int:
+def _broken_rows(connection: duckdb.DuckDBPyConnection, opened: OpenedSource) -> int:
     """Rows of a CSV file with bytes that are no text in its encoding; 0 of other sources."""
     if not opened.is_csv:
         return 0

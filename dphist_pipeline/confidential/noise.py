@@ -113,14 +113,14 @@ def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
 
 def _draw(scale: Fraction, size: int) -> NDArray[np.int64]:
     noise = np.empty(size, dtype=np.int64)
-    sampler = _signed if scale <= LARGEST_TABLE else _difference
+    sampler = _signed_value if scale <= LARGEST_TABLE else _difference
     for start in range(0, size, BLOCK):
         part = noise[start : start + BLOCK]
         np.clip(sampler(scale, part.size), -LARGEST_NOISE, LARGEST_NOISE, out=part)
     return noise
 
 
-def _signed(scale: Fraction, size: int) -> NDArray[np.int64]:
+def _signed_value(scale: Fraction, size: int) -> NDArray[np.int64]:
     words = random_words(size)
     drawn = _table(Law("laplace_magnitude", 1 / scale)).magnitudes(words >> np.uint64(1))
     drawn[(words & np.uint64(1)).astype(bool)] *= -1

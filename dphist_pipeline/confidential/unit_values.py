@@ -107,7 +107,7 @@ class UnitValue(ABC):
         return np.zeros(0, dtype=np.int64)
 
 
-def binned(axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:
+def binned_positions(axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:
     """Positions of whole numbers along a binned axis; `other`, or none, where the value is not known."""
     assert isinstance(axis, BinnedAxis)
     nowhere = NONE if axis.other_cell is None else axis.other_cell
@@ -139,7 +139,7 @@ class Number(UnitValue):
         key = block.units * span + (block.days - least)
         begins = block.units * span + np.clip(block.since(self.within) - least, 0, span - 1)
         earlier = np.arange(key.size) - np.searchsorted(key, begins)
-        return binned(axis, np.maximum(earlier, 0) + 1)
+        return binned_positions(axis, np.maximum(earlier, 0) + 1)
 
     def carried(self, days: Numbers, places: Numbers) -> Numbers:
         """The last K rows: where the window reaches beyond them, the number is above K, whichever rows lie there."""
@@ -161,7 +161,7 @@ class DaysSince(UnitValue):
         before = np.roll(block.days, 1)
         known = (np.roll(block.units, 1) == block.units) & (before >= block.since(self.within))
         known[:1] = False
-        return binned(axis, np.where(known, block.days - before, 0), known)
+        return binned_positions(axis, np.where(known, block.days - before, 0), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Count(UnitValue):
 
     def positions(self, block: Block, axis: Axis) -> Numbers:
         """By its own rows, once it has no more."""
-        return binned(axis, block.rows_of_period[block.units])
+        return binned_positions(axis, block.rows_of_period[block.units])
 
 
 def _place_of(block: Block, rows: Numbers, of: int, axis: Axis) -> Numbers:

@@ -108,7 +108,7 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
     from dphist_pipeline.solvers.whole_counts.population import CellLayout
 
     domain = finest(made.domain for made in tables.values())
-    sums = _wanted(tables, domain)
+    sums = _target_sums(tables, domain)
     fixed = _Fixed.of(domain, exact_sum(next(iter(tables.values())).values), figures)
     layout = CellLayout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
     names = {axis.name for axis in domain.axes}
@@ -117,18 +117,18 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
         # Too many cells to draw for: the whole cells of the table that has all axes are the records.
         places, rows = _of_table(domain, min(holding, key=lambda made: made.cells))
     else:
-        places, rows = _drawn(layout, sums, fixed)
-    population = Population(domain, *_fitted(layout, places, rows, sums, fixed, MOST_STEPS))
+        places, rows = _first_records(layout, sums, fixed)
+    population = Population(domain, *_fit_records(layout, places, rows, sums, fixed, MOST_STEPS))
     untold = _untold(sums, population)
     if untold:
         sums = [*sums, *untold]
         layout = CellLayout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
         steps = MOST_STEPS * _STEPS_OF_UNTOLD
-        population = Population(domain, *_fitted(layout, population.places, population.rows, sums, fixed, steps))
+        population = Population(domain, *_fit_records(layout, population.places, population.rows, sums, fixed, steps))
     return population
 
 
-def _fitted(
+def _fit_records(
     layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed, most_steps: float
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
@@ -146,7 +146,7 @@ def _fitted(
         places, rows, misfit = improve(
             layout, places, rows, targets, importance, fixed.labels, room, most_steps / 2 ** (turn + 1)
         )
-        places, rows = _merged(places, rows)
+        places, rows = _merge_equal(places, rows)
         if misfit > _NEARER * before or rows.sum() <= MOST_RECORDS:
             break
         before = misfit
@@ -183,7 +183,7 @@ class _Sums:
         return axes if tuple(shape[axis] for axis in axes) == self.values.shape else ()
 
 
-def _wanted(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
+def _target_sums(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
     """The cells of all tables, and their sums over some axes, each as the table tells it that knows it best."""
     known: dict[tuple[str, ...], tuple[float, Estimate, tuple[int, ...]]] = {}
     few = sum(2 ** len(made.domain.axes) for made in tables.values()) <= _MOST_SUMS
@@ -231,7 +231,9 @@ def _leaning(
             found[names] = one
             continue
         highest = [part for part in below if part and not any(set(part) < set(other) for other in below)]
-        margins = [(tuple(names.index(name) for name in part), _scaled(found[part].values, total)) for part in highest]
+        margins = [
+            (tuple(names.index(name) for name in part), _scaled_to_total(found[part].values, total)) for part in highest
+        ]
         values = shrunk_interactions.lean_on_margins(one.values, margins, total, alone[names])
         found[names] = replace(one, values=values)
     return found
@@ -264,7 +266,7 @@ def _without_interaction(axes: Sequence[int], told: Mapping[frozenset[int], _Sum
         kept = tuple(place for place in range(len(axes)) if place != left)
         if len(kept) > 2:
             one = told[frozenset(axes[place] for place in kept)]
-            margin = _scaled(one.values.transpose(np.argsort(one.axes_in(population.domain.shape))), rows)
+            margin = _scaled_to_total(one.values.transpose(np.argsort(one.axes_in(population.domain.shape))), rows)
         else:
             margin = population.table(Domain(tuple(by.axes[place] for place in kept))).astype(np.float64)
         margins.append((kept, margin))
@@ -282,7 +284,7 @@ def _cells_apart(names: Names, part: Names, shape: Sequence[int]) -> int:
     return math.prod(size for name, size in zip(names, shape, strict=True) if name not in part) ** 2
 
 
-def _scaled(values: Reals, total: float) -> Reals:
+def _scaled_to_total(values: Reals, total: float) -> Reals:
     """Values that are not negative and have a sum."""
     values = np.maximum(values, 0.0)
     return values * (total / values.sum()) if values.any() else np.full(values.shape, total / values.size)
@@ -456,7 +458,7 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=many))[:-1])
 
 
-def _drawn(layout: CellLayout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
+def _first_records(layout: CellLayout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
     from dphist_pipeline.solvers.whole_counts.population import drawn_records, weighted
 
@@ -480,7 +482,7 @@ def _of_table(domain: Domain, made: Estimate) -> tuple[Places, Wholes]:
     return places, counts[cells]
 
 
-def _merged(places: Places, rows: Wholes) -> tuple[Places, Wholes]:
+def _merge_equal(places: Places, rows: Wholes) -> tuple[Places, Wholes]:
     """Equal records as one, sorted."""
     order = np.lexsort(places.T[::-1])
     places, rows = places[order], rows[order]

@@ -198,11 +198,11 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         allowed=tuple(facts.get("allowed", ())),
         year=facts["year"],
         folder=Folder(**facts["folder"]) if "folder" in facts else None,
-        granted=_granted(facts) if "granted" in facts else None,
+        granted=_grant_of(facts) if "granted" in facts else None,
     )
 
 
-def _granted(facts: Mapping[str, Any]) -> Granted:
+def _grant_of(facts: Mapping[str, Any]) -> Granted:
     stated = facts["granted"]
     return Granted(**{**stated, "everybody": read_exact(stated["everybody"])}, year=facts["year"])
 

@@ -260,7 +260,7 @@ class Ledger(OpenedLedger):
                 return earlier_charge
             self._refuse_unlisted(writing)
             books.refuse_wrong_clock(writing.now, request.days)
-            granted = _stated(request.granted) if books.account(request.account).is_individual else {}
+            granted = _grant_facts(request.granted) if books.account(request.account).is_individual else {}
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
@@ -299,7 +299,7 @@ class Ledger(OpenedLedger):
                 writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)
 
 
-def _stated(granted: Granted | None) -> dict[str, Any]:
+def _grant_facts(granted: Granted | None) -> dict[str, Any]:
     """What a charge to an individual account states; its year is the entry's."""
     if granted is None:
         raise ValueError("a charge to an individual account whose rows were not filtered")

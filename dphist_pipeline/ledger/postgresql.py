@@ -273,7 +273,7 @@ class PostgresDatabase(Database):
         if state == "25006":
             return self.unusable("the server is read-only")
         if state == "" or state[:2] in ("08", "57"):
-            problem = f"the connection was refused or lost ({_said(error)})"
+            problem = f"the connection was refused or lost ({_driver_message(error)})"
             if _REFUSED.search(str(error)):
                 return self.unusable(problem)
             return errors.LedgerBusy("connection_lost", noun=self.noun, where=self.where, problem=problem)
@@ -317,7 +317,7 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
     return parameters if has_certificate or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
 
 
-def _said(error: Exception) -> str:
+def _driver_message(error: Exception) -> str:
     """The first line of the driver's message, which names server and user, without the password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no reason given"]
     secret = os.environ.get("PGPASSWORD")

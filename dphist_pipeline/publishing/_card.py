@@ -42,12 +42,12 @@ from dphist_pipeline.estimates.row_quality import BoundingEffect, QualityTable, 
 from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours, cover_facts
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
+    comma_list,
     epsilon_text,
     likelihood_ratio,
-    listed,
     percent,
     posterior_odds,
-    rounded,
+    rough_number,
     shown_number,
 )
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
@@ -456,7 +456,11 @@ def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
         },
         **{"report_epsilon": epsilon_text(report_epsilon), "part_epsilon": epsilon_text(part_epsilon)},
         **{"parted": part_epsilon != report_epsilon, "shared": audit["mechanism"] in ("chp", "sampled")},
-        **{"accepted": accepted, "made": rounded(accepted / float(participation)), "reported": int(reports["values"])},
+        **{
+            "accepted": accepted,
+            "made": rough_number(accepted / float(participation)),
+            "reported": int(reports["values"]),
+        },
         "refused": [(reason, number) for reason, number in reports["refused"].items() if number],
         "contributors": None if participation < 1 else accepted // (1 if summed else values),
         **{"p": number_text(f"{chances.there:.6g}"), "q": number_text(f"{chances.elsewhere:.6g}")},
@@ -484,7 +488,7 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
             dict.fromkeys(shown_number(float(end)) for end in (one.min(), one.max()))
         ),
         "differs": shown_number(float(one.min())) != shown_number(float(one.max())),
-        "reported": rounded(reported) if question["sampled"] else shown_number(round(reported)),
+        "reported": rough_number(reported) if question["sampled"] else shown_number(round(reported)),
         "share": number_text(f"{share:,.0f} %" if share >= 10 else f"{share:.2g} %"),
         "alike": not np.ptp(cells.atoms),
         "empty": shown_number(float(empty.min())),
@@ -538,7 +542,7 @@ def _translated_sentence(says: str, changes: Any) -> str:
         more = gettext(" (and %(number)s more of %(axis)s)", number=went[4], axis=went[5]) if went[4] else ""
         sentence = _with_question(f"{_change_in_words(names[name], went[1], went[2], went[3])}{more}", went[6], names)
         axes = [] if others is None else re.split(r", | and of ", others)
-        also = gettext("; values of %(axes)s changed, too", axes=listed(axes)) if axes else ""
+        also = gettext("; values of %(axes)s changed, too", axes=comma_list(axes)) if axes else ""
         return f"{sentence}{also}" if sentence else ""
     return ""
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import number_text
-from dphist_pipeline.publishing.formatting import shortened, visible
+from dphist_pipeline.publishing.formatting import shortened_text, visible
 from dphist_pipeline.publishing.picture_sums import AxisGroups
 
 WIDTH, HEIGHT, PANEL = 420, 250, 150
@@ -243,7 +243,7 @@ def _names_beside(drawing: Drawing, band: Band, names: Sequence[str], x: float, 
 
 
 def _title(axis: AxisGroups) -> str:
-    return shortened(visible(axis.name), 48)
+    return shortened_text(visible(axis.name), 48)
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ def _legend(drawing: Drawing, legend: Legend, unit: str, y: float) -> float:
     return y + 24 + rows * 16
 
 
-def headed(drawing: Drawing, lines: Sequence[str], note: str) -> Drawing:
+def drawing_with_heading(drawing: Drawing, lines: Sequence[str], note: str) -> Drawing:
     """A drawing below a heading and its note, for a file of its own."""
     below = Drawing(drawing.width + 16)
     y = 10.0

@@ -29,9 +29,16 @@ from dphist_pipeline.publishing.drawing import (
     Squares,
     draw_heat_map,
     draw_small_heat_maps,
-    headed,
+    drawing_with_heading,
 )
-from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
+from dphist_pipeline.publishing.formatting import (
+    comma_list,
+    shortened_inside,
+    shortened_text,
+    shown_number,
+    told_apart,
+    visible,
+)
 from dphist_pipeline.publishing.picture_sums import AxisGroups, Grid, PictureSums, Reals, marginal
 from dphist_pipeline.publishing.rendering import render
 
@@ -121,7 +128,7 @@ class Picture:
         sums = self.sums
         drawing = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
         lines = textwrap.wrap(visible(heading), 58, max_lines=4, placeholder=" …") or [""]
-        return headed(drawing, lines, self.note) if heading else drawing
+        return drawing_with_heading(drawing, lines, self.note) if heading else drawing
 
     def svg(self, heading: str = "") -> str:
         """The picture as SVG that runs no script and loads nothing.
@@ -163,11 +170,11 @@ def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool
     chosen = zip(grid.domain.axes, grid.chosen, strict=True)
     others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in axes_shown and cells.size > 1]
     if others:
-        remarks.append(gettext("summed over %(axes)s", axes=listed(others)))
+        remarks.append(gettext("summed over %(axes)s", axes=comma_list(others)))
     note = _how_to_read(sums, is_fitted) + _layout(sums)
     if remarks:
         note += " " + gettext("In this picture: %(remarks)s.", remarks="; ".join(remarks))
-    title = gettext("Counts by %(axes)s", axes=listed([axis.name for axis in sums.axes]))
+    title = gettext("Counts by %(axes)s", axes=comma_list([axis.name for axis in sums.axes]))
     return Picture(visible(title), visible(note), sums)
 
 
@@ -216,7 +223,7 @@ def _unit(sums: PictureSums) -> str:
     if sums.reported:
         return gettext("values of contributors")
     return (
-        gettext("%(what)s counted", what=shortened(visible(sums.counted), 48))
+        gettext("%(what)s counted", what=shortened_text(visible(sums.counted), 48))
         if sums.counted
         else gettext("rows counted")
     )

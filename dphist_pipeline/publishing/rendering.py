@@ -29,7 +29,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_finalized,
+        finalize=_visible_text,
         extensions=["jinja2.ext.i18n"],
     )
     environment.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
@@ -50,13 +50,13 @@ def _environment() -> Environment:
     return environment
 
 
-def _finalized(value: object) -> object:
+def _visible_text(value: object) -> object:
     return visible(value) if type(value) is str else value
 
 
 def _fill(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
     """A text of ours, which may hold elements of HTML, with values that are escaped where the template escapes."""
-    texts = {name: _finalized(value) for name, value in values.items()}
+    texts = {name: _visible_text(value) for name, value in values.items()}
     return Markup(text) % texts if context.autoescape else Markup(text % texts)  # whole: `visible` keeps its lines
 
 
@@ -85,7 +85,7 @@ def _in_english(text: str) -> str:
     if language() is ENGLISH:
         return text
     translation = translated(text)
-    return translation if translation != text else Markup('<span lang="en">{}</span>').format(_finalized(text))
+    return translation if translation != text else Markup('<span lang="en">{}</span>').format(_visible_text(text))
 
 
 def _unbroken(text: str) -> str:

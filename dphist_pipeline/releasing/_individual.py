@@ -135,7 +135,7 @@ class States:
         make_folder(self.folder)
         handle, ends = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY), time.monotonic() + WAIT_SECONDS
         try:
-            while not _locked(handle):
+            while not _try_lock(handle):
                 if time.monotonic() > ends:
                     raise account_in_use(self.account)
                 time.sleep(0.1)
@@ -237,7 +237,7 @@ def _counts(plan: CountingPlan, staged: Path, state: State) -> NDArray[np.int64]
     return counts
 
 
-def _locked(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True

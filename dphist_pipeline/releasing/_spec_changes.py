@@ -17,7 +17,7 @@ from dphist_pipeline.base.reading import OPTIONS, quote_in_words
 from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
@@ -126,4 +126,4 @@ def _entries(entries: list[Any], others: list[Any]) -> str:
 def _value_text(value: Any) -> str:
     if value is None:
         return UNSET
-    return shortened(value if isinstance(value, str) else json.dumps(value), LONGEST_SHOWN)
+    return one_line(value if isinstance(value, str) else json.dumps(value), LONGEST_SHOWN)

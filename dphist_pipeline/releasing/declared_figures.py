@@ -95,12 +95,12 @@ def refuse_untold_figures(spec: ReleaseSpec) -> list[str]:
     ]
     if problems:
         raise figures_refused(spec.release, problems)
-    from dphist_pipeline.answering.figure_lines import rehearsed
+    from dphist_pipeline.answering.figure_lines import rehearsal_of_rates
 
     tables = {"": {"axes": [axis.normalised() for axis in spec.axes]}}
     if spec.family is not None:
         tables = tables_of(spec.family, spec)
-    refused, lacking = rehearsed(rates, declared, {name: table["axes"] for name, table in tables.items()})
+    refused, lacking = rehearsal_of_rates(rates, declared, {name: table["axes"] for name, table in tables.items()})
     if refused:
         raise figures_refused(spec.release, refused)
     return lacking

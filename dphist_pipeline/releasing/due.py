@@ -125,7 +125,7 @@ class Due:
         ready = {period.key: _ready(rule, period) for period in periods}
         keys = tuple(sorted(key for key in ready if key > before_upgrade))
         by_itself = [(charge, state) for charge, state in charges if not store.is_marked_for_approval(charge)]
-        unfinished = _unfinished(store, by_itself, ("unpublished",))
+        unfinished = _unfinished_periods(store, by_itself, ("unpublished",))
         left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
             with suppress(PeriodError):  # its spec cut time in another way
@@ -142,9 +142,9 @@ class Due:
         """
         charges = charges_of(ledger, spec.release)
         if spec.period == "none":
-            return cls(() if charges else (spec.latest_period(now).key,), tuple(_unfinished(store, charges)))
+            return cls(() if charges else (spec.latest_period(now).key,), tuple(_unfinished_periods(store, charges)))
         due = cls.of(spec.release, spec.period_rule, store, ledger, now)
-        unfinished = _unfinished(store, charges)
+        unfinished = _unfinished_periods(store, charges)
         if spec.first_period is None and charges:
             return cls(due.missing, tuple(unfinished))
         first = spec.first_period or spec.latest_period(now).key
@@ -209,7 +209,9 @@ def _back_to(rule: PeriodRule, first: str, now: datetime) -> Iterator[Period]:
         period = rule.before(period)
 
 
-def _unfinished(store: Store, charges: Sequence[tuple[Charge, str]], states: Sequence[str] = OPEN_STATES) -> list[str]:
+def _unfinished_periods(
+    store: Store, charges: Sequence[tuple[Charge, str]], states: Sequence[str] = OPEN_STATES
+) -> list[str]:
     """The periods of a release that are charged and not published anywhere; its charges are in order."""
     here, last = store.own_folder().id, {charge.period: charge.number for charge, _ in charges}
     periods = {charge.period for charge, state in charges if state in states}

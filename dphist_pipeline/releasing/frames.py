@@ -146,7 +146,7 @@ def count_cube(
 
         with tempfile.TemporaryDirectory(prefix="dphist_") as folder:
             scratch = Path(folder)
-            return read_and_count(_written(opened, plan, scratch), scratch)
+            return read_and_count(_write_frame(opened, plan, scratch), scratch)
 
     return PrivateCounts(spec.grid, spec.sensitivity, counts)
 
@@ -168,7 +168,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     if records is None:
         raise SourceRefused(source, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
-        yield _written(records, plan, folder)
+        yield _write_frame(records, plan, folder)
     finally:
         (folder / FILE).unlink(missing_ok=True)
 
@@ -181,7 +181,7 @@ def _narwhals_frame(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
     return _withheld(plan.source.written, lambda: open_frame(frame, categories))
 
 
-def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
+def _write_frame(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
     """The plan, reading a file with the columns that it needs of the frame."""
     where, file = plan.source.written, folder / FILE
     names = [name for name in _withheld(where, opened.names) if isinstance(name, str)]

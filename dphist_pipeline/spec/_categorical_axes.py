@@ -13,8 +13,8 @@ from dphist_pipeline.base.domain import Axis, CategoricalAxis
 from dphist_pipeline.base.tidying import STEPS, Step, tidied
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
-from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, with_location
+from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, text, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, one_line, with_location
 from dphist_pipeline.spec.sources import Decided
 
 WHERE_ANY = ("levels", "labels", "tidy", "spellings")
@@ -31,11 +31,11 @@ class CategoricalAxisSpec(NamedAxis):
     )
     # Whether `values` gave the labels, as a mapping: then they are words of the spec, like its title, and in no digest.
     _worded: bool = PrivateAttr(default=False)
-    levels: dict[PublishedName, Annotated[tuple[Category, ...], listed()]] = Field(
+    levels: dict[PublishedName, Annotated[tuple[Category, ...], tuple_of()]] = Field(
         default={}, examples=["{region: [north, south]}"]
     )
-    labels: Annotated[tuple[Label, ...], listed()] = ()
-    tidy: Annotated[tuple[Step, ...], listed(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
+    labels: Annotated[tuple[Label, ...], tuple_of()] = ()
+    tidy: Annotated[tuple[Step, ...], tuple_of(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
     spellings: dict[Category, Category] = Field(
         default={}, examples=["codes/kinds.csv, a list with the columns spelling and value", "{Bk: book}"]
     )
@@ -128,7 +128,7 @@ def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
         try:
             labels.append(label(word))
         except MistakesError as mistakes:
-            faults += [(("values", shortened(str(code)), *at), problem) for at, problem in mistakes.found]
+            faults += [(("values", one_line(str(code)), *at), problem) for at, problem in mistakes.found]
     if faults:
         raise MistakesError(faults)
     return labels if any(labels) else []

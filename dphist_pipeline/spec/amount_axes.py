@@ -13,7 +13,7 @@ from dphist_pipeline.base.domain import AmountAxis, Axis
 from dphist_pipeline.estimates.budget import LARGEST_SCALE
 from dphist_pipeline.spec._binned_axes import NamedAxis
 from dphist_pipeline.spec._quality import QualitySpec
-from dphist_pipeline.spec.fields import Edge, Title, digits, listed
+from dphist_pipeline.spec.fields import Edge, Title, digits, tuple_of
 from dphist_pipeline.spec.mistakes import Location, MistakesError
 
 GEOMETRIC = "geometric"
@@ -103,7 +103,7 @@ class AmountAxisSpec(NamedAxis):
 
     said_by: ClassVar[tuple[str, ...]] = ("amount",)
 
-    amount: Annotated[tuple[Edge, ...], listed(2, 2)] = Field(
+    amount: Annotated[tuple[Edge, ...], tuple_of(2, 2)] = Field(
         description="the least and the largest amount; what lies beyond counts as the nearer end",
         examples=["[0, 20000]"],
     )

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
-from dphist_pipeline.spec.mistakes import LONGEST_ECHO, PeriodError, shown
+from dphist_pipeline.spec.mistakes import LONGEST_ECHO, PeriodError, echo
 
 Length = Literal["week", "month", "quarter", "year", "none"]
 WeekStart = Literal["monday", "sunday"]
@@ -244,4 +244,4 @@ def known_zone(zone: str) -> str:
         pass
     near = get_close_matches(zone[:LONGEST_ECHO], sorted(available_timezones()), n=2, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")
+    raise ValueError(f"there is no time zone {echo(zone)}; use a name such as UTC or Europe/Brussels.{hint}")

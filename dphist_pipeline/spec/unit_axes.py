@@ -18,8 +18,8 @@ from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.base.domain import Axis
 from dphist_pipeline.spec._binned_axes import BINNED_KEYS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec
-from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shown, with_location
+from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, with_location
 
 OF_UNIT = "of_unit"
 MOST_DAYS = 3_660
@@ -45,7 +45,7 @@ def _within(written: object) -> int | None:
 def _axis_of(written: object) -> object:
     if written is None or isinstance(written, NamedAxis):
         return written
-    raise ValueError(f"names no axis of this release that is read from a column, {shown(written)}; describe one here")
+    raise ValueError(f"names no axis of this release that is read from a column, {echo(written)}; describe one here")
 
 
 class UnitAxisSpec(NamedAxis):
@@ -64,7 +64,7 @@ class UnitAxisSpec(NamedAxis):
     start: Edge | None = None
     stop: Edge | None = None
     width: Edge | None = None
-    edges: Annotated[tuple[Edge, ...], listed(least=2)] | None = Field(default=None, examples=["[0, 2, 8, 31]"])
+    edges: Annotated[tuple[Edge, ...], tuple_of(least=2)] | None = Field(default=None, examples=["[0, 2, 8, 31]"])
     closed: Literal["left", "right"] = "left"
     below: Flag = False
     above: Flag = False

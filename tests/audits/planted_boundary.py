@@ -302,7 +302,7 @@ WALLS = [
     ),
     Wall(
         "code lists are read anywhere",
-        lambda: patch.object(sources, "_allowed", any_file),
+        lambda: patch.object(sources, "_allowed_path", any_file),
         publishes_records_as_codes,
         f"{SOURCES}::test_no_records_are_published_as_the_codes_of_a_list",
     ),

@@ -316,7 +316,7 @@ def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path
     assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
     assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
     assert "Totals of 2 periods" in page
-    known = read_history(index_pages._told(public / "weekly", "index.html")["publications"])
+    known = read_history(index_pages._page_facts(public / "weekly", "index.html")["publications"])
     assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
     write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
     assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page

@@ -64,7 +64,7 @@ def _fact(name: str, kind: str, meaning: str, values: Callable[[ExportedCells], 
     return ExportColumn(name, kind, meaning, values, is_fact=True)
 
 
-def _answered(name: str, meaning: str, label: str = "", of: str = "", is_hidden: bool = True) -> ExportColumn:
+def _answer_column(name: str, meaning: str, label: str = "", of: str = "", is_hidden: bool = True) -> ExportColumn:
     """A number that a question of the cell answers; `of`: its name there."""
     return ExportColumn(
         name, "double", meaning, lambda cells: cells.answered[of or name], label, is_hidden=is_hidden, has_noise=True
@@ -96,17 +96,17 @@ KEY = (
     ),
 )
 _OF_CELLS = (
-    _answered("estimate", _MEANINGS["estimate"], "Estimate"),
-    _answered("unbiased", _MEANINGS["unbiased_estimate"], marked("Unbiased estimate")),
-    _answered(
+    _answer_column("estimate", _MEANINGS["estimate"], "Estimate"),
+    _answer_column("unbiased", _MEANINGS["unbiased_estimate"], marked("Unbiased estimate")),
+    _answer_column(
         "standard_error",
         marked("standard deviation of the noise in `unbiased`"),
         marked("Standard error of the noise"),
         of="noise_error",
         is_hidden=False,
     ),
-    _answered("ci_lower", _MEANINGS["ci_lower"], marked("Lower end of the 95 % interval")),
-    _answered("ci_upper", _MEANINGS["ci_upper"], marked("Upper end of the 95 % interval")),
+    _answer_column("ci_lower", _MEANINGS["ci_lower"], marked("Lower end of the 95 % interval")),
+    _answer_column("ci_upper", _MEANINGS["ci_upper"], marked("Upper end of the 95 % interval")),
     ExportColumn(
         "whole_count",
         "int64",

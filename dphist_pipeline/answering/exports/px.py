@@ -121,7 +121,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
         yield keyword("CODES", *(code for code, _ in values), of=(name,))
     yield keyword("CODES", *labels, of=(contents,))
     if decimals < _MOST_SHOWN:
-        yield f"PRECISION({_quoted(contents)},{_quoted(labels['standard_error'])})={decimals + 1};"
+        yield f"PRECISION({_quoted_text(contents)},{_quoted_text(labels['standard_error'])})={decimals + 1};"
     for label in labels.values():
         yield keyword("UNITS", counted, of=(label,))
         if creation_date:
@@ -209,20 +209,20 @@ def _on_scale(start: date, end: date) -> tuple[str, str] | None:
 
 def keyword(name: str, *values: str, of: Sequence[str] = ()) -> str:
     """A keyword with its values, one on a line where there are many."""
-    about = f"({','.join(map(_quoted, of))})" if of else ""
+    about = f"({','.join(map(_quoted_text, of))})" if of else ""
     between = ",\n" if sum(map(len, values)) > MOST_LETTERS else ","
-    return f"{name}{about}={between.join(map(_quoted, values))};"
+    return f"{name}{about}={between.join(map(_quoted_text, values))};"
 
 
 def long_text(name: str, text: str, of: Sequence[str] = ()) -> str:
     """A keyword with a text of several lines, each within quotation marks."""
-    about = f"({','.join(map(_quoted, of))})" if of else ""
+    about = f"({','.join(map(_quoted_text, of))})" if of else ""
     most = MOST_LETTERS - 2
     pieces = [text[first : first + most] for first in range(0, len(text), most)] or [""]
     return f"{name}{about}=" + "\n".join(f'"{piece}"' for piece in pieces) + ";"
 
 
-def _quoted(text: str) -> str:
+def _quoted_text(text: str) -> str:
     return f'"{_plain(text)[:MOST_LETTERS]}"'
 
 

@@ -191,7 +191,7 @@ class _Structure:
     def _code_list(self, lists: ET.Element, identifier: str, title: str, codes: Iterable[Code]) -> None:
         codelist = self._maintained(lists, "str:Codelist", identifier, title)
         for code in codes:
-            _named(_below(codelist, "str:Code", id=code.code), code.label)
+            _with_name(_below(codelist, "str:Code", id=code.code), code.label)
 
     def _concepts(self, concepts: ET.Element) -> None:
         title = gettext("Concepts of %(title)s", title=self._title)
@@ -209,7 +209,7 @@ class _Structure:
         about |= {"REVISION": ("revision", translated(_MEANINGS["revision"]))}
         about |= {identifier: (column.name, self._meaning(column)) for identifier, column in self._attributes.items()}
         for identifier, (name, meaning) in about.items():
-            _named(_below(scheme, "str:Concept", id=identifier), name, meaning)
+            _with_name(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
     def _meaning(self, column: ExportColumn) -> str:
         meaning = translated(column.meaning)
@@ -260,10 +260,10 @@ class _Structure:
 
     def _maintained(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
         who = {"agencyID": self._agency, "version": VERSION, "isFinal": "false"}
-        return _named(_below(parent, tag, id=identifier, **who), title)
+        return _with_name(_below(parent, tag, id=identifier, **who), title)
 
 
-def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:
+def _with_name(element: ET.Element, name: str, about: str = "") -> ET.Element:
     """The element with a name and, if there is one, a description."""
     for tag, text in (("com:Name", name), ("com:Description", about)):
         if text:

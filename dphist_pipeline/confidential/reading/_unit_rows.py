@@ -34,7 +34,7 @@ def derive_rows(plan: CountingPlan, ordered: Path, derived: Path) -> None:
             columns of `mark_words` where a quality table is asked for; in the order of all these columns.
     """
     with _Writer(derived) as writer:
-        for rows in _derived(plan, ordered):
+        for rows in _derived_rows(plan, ordered):
             writer.write(rows)
 
 
@@ -56,7 +56,7 @@ class _Writer:
             writer.close()
 
 
-def _derived(plan: CountingPlan, ordered: Path) -> Iterator[pl.DataFrame]:
+def _derived_rows(plan: CountingPlan, ordered: Path) -> Iterator[pl.DataFrame]:
     """The derived rows of each batch; at least once, maybe none."""
     staged = pl.scan_parquet(ordered, glob=False)
     total: int = staged.select(pl.len()).collect().item()
@@ -98,7 +98,7 @@ class _Walk:
         taken = self._taken(block, complete)
         if not last:
             self._keep(rows, block)
-        return _staged(self._plan, self._rows, rows[taken], list(self._values))
+        return _rows_to_count(self._plan, self._rows, rows[taken], list(self._values))
 
     def _block(self, rows: pl.DataFrame, carried: int) -> Block:
         others = (rows["unit"] != rows["unit"].shift(1)).fill_null(False).to_numpy()
@@ -137,7 +137,7 @@ class _Walk:
         self._carry = rows[kept]
 
 
-def _staged(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+def _rows_to_count(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The rows as counting takes them: unit, code or words, and marks where they are asked for."""
     domain, seen = plan.domain, plan.rows_seen is not None
     positions, outside = [], []

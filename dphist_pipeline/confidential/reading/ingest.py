@@ -98,7 +98,7 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
         if plan.per_unit is not None:
             _put_in_order(plan, folder, unordered, ordered)
 
-    withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
+    withheld(plan.source.written, _unread_problem(plan.source), lambda: with_enough_memory(stage))
     if plan.per_unit is not None:
         # Loaded here: who only checks a spec needs no Polars.
         from dphist_pipeline.base.guarded_polars import guarded_polars
@@ -106,7 +106,7 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
         unordered.unlink()
         with guarded_polars():
-            withheld(plan.source.written, _unread(plan.source), lambda: derive_rows(plan, ordered, staged))
+            withheld(plan.source.written, _unread_problem(plan.source), lambda: derive_rows(plan, ordered, staged))
         ordered.unlink()
     return staged
 
@@ -175,12 +175,12 @@ def _staging(
     plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, staged: Path, empty: bool = False
 ) -> rows_alone.Staging:
     """The statement that stages an opened source; `empty`: a single row in its place, null in all columns."""
-    source, axes, parameters = prepared(plan, source, connection, empty)
+    source, axes, parameters = prepare_rows(plan, source, connection, empty)
     tables = tuple((axis.table, dict(axis.parameters)) for axis in axes if axis.table)
     return rows_alone.Staging(_stage_statement(plan, source, axes, staged), tables, parameters)
 
 
-def prepared(
+def prepare_rows(
     plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, empty: bool = False
 ) -> tuple[OpenedSource, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
@@ -223,7 +223,7 @@ def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
     return () if plan.privacy_unit == "row" else plan.privacy_unit.columns
 
 
-def _unread(found: SourcePlan) -> str:
+def _unread_problem(found: SourcePlan) -> str:
     """What a message says of a source that could not be read to its end."""
     trusted = ", or a row on which the allowed query fails" if found.query is not None else ""
     store = ", a store that gave no answer or whose files changed" if found.written.in_store else ""

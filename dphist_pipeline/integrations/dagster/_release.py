@@ -49,7 +49,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.run import Run, marking_uncharged
 from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 from dphist_pipeline.spec.sources import Decided
 
 WITHHELD = (
@@ -84,7 +84,7 @@ class HistogramRelease(components.SpecComponent):
         Code lists are read while definitions are loaded, when there are no resources yet.
         """
         raise ValueError(
-            f"is read while definitions are loaded, when there is no resource `{shortened(resource)}` yet: write "
+            f"is read while definitions are loaded, when there is no resource `{one_line(resource)}` yet: write "
             "`values`, or say in a subclass of HistogramRelease, by `store_of`, whose operator decides"
         )
 

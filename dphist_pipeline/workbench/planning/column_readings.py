@@ -15,7 +15,7 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.declared_columns import DerivedColumn, FirstOf
-from dphist_pipeline.spec.mistakes import shown
+from dphist_pipeline.spec.mistakes import echo
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 
 MOST_NEVER = 3
@@ -45,7 +45,7 @@ class ColumnReading:
     def says(self) -> str:
         """The whole sentence."""
         kind = "text" if self.type == "text" else f"of type {self.type}"
-        column = self.column if self.column.isprintable() else shown(self.column)  # on one line
+        column = self.column if self.column.isprintable() else echo(self.column)  # on one line
         return f"`{column}` ({self.use}) is {kind}: {self.read}"
 
 

@@ -21,7 +21,7 @@ from dphist_pipeline.base.csv_text import (
 )
 from dphist_pipeline.base.reading import UTF_8, Encoding
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 from dphist_pipeline.spec.sources import FORMATS, ending_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 def columns_unknown(file: str, problem: str) -> Refused:
     """The columns of a file cannot be read."""
-    return Refused(f"{shortened(file, 300)}: {problem}", code="columns_unknown")
+    return Refused(f"{one_line(file, 300)}: {problem}", code="columns_unknown")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
-from dphist_pipeline.spec.mistakes import shortened, shown
+from dphist_pipeline.spec.mistakes import echo, one_line
 from dphist_pipeline.spec.sources import ISO
 from dphist_pipeline.workbench.planning import unit_names
 from dphist_pipeline.workbench.planning.columns import FileColumn, FileLayout, read_layout
@@ -29,7 +29,7 @@ _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 def draft_refused(subject: str, problem: str) -> Refused:
     """The draft of a spec cannot be written."""
-    return Refused(f"{shortened(subject, 300)}: {problem}", code="draft_refused")
+    return Refused(f"{one_line(subject, 300)}: {problem}", code="draft_refused")
 
 
 def field(name: str, value: str, comment: str) -> str:
@@ -104,7 +104,7 @@ def listed_names(columns: Iterable[FileColumn]) -> str:
 
 def comment_text(text: str) -> str:
     """Text that is safe in a comment: one short line with visible characters only."""
-    return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
+    return echo(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
 
 
 def yaml_text(text: str) -> str:
@@ -453,7 +453,7 @@ def _axis_of_list(column: str, file: str, output: Path) -> str:
     layout = read_layout(file)
     names = [one.name for one in layout.columns]
     if layout.delimiter not in ("", ",") and len(names) > 1:
-        raise draft_refused(file, f"fields of a code list are parted by commas, and not by {shown(layout.delimiter)}")
+        raise draft_refused(file, f"fields of a code list are parted by commas, and not by {echo(layout.delimiter)}")
     path = _path_in_spec(output, file)
     of_codes = "" if column in names else names[0] if len(names) == 1 else fields.OPEN
     if TEMPLATE.search(f"{path} {of_codes}"):

@@ -19,7 +19,7 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.workbench.evaluation.public_counts import SYNTHETIC, read_counts
 
@@ -39,7 +39,7 @@ PEAK, BESIDE_PEAK, STEEPER = 0.9, 0.02, 10.0
 
 def stand_in_refused(source: str, problem: str) -> Refused:
     """The named counts cannot stand in for the records of a release."""
-    return Refused(f"stand-in {shortened(source, 300)}: {problem}", code="stand_in_refused")
+    return Refused(f"stand-in {one_line(source, 300)}: {problem}", code="stand_in_refused")
 
 
 @dataclass(frozen=True, eq=False)

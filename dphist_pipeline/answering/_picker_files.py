@@ -34,7 +34,7 @@ from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import OTHER, BinnedAxis, CategoricalAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
-from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
+from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translate
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
@@ -355,8 +355,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     """
     if axis.reads == "days" or axis.size > MOST_SPANS:
         return None
-    plain = translated("%(low)s to %(high)s")
-    within = translated("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
+    plain = translate("%(low)s to %(high)s")
+    within = translate("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
     spans = [axis.values_between(low, high, closed) for low, high in bins]

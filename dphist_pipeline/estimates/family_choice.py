@@ -166,22 +166,22 @@ class FamilyChoice:
 
     def _best(self, named: str, names: Kinds, compared: Sequence[str]) -> str:
         """The last of the tables each of which is the narrowest that is better than the one before."""
-        best, noise = named, self._told(named, names)
+        best, noise = named, self._law_of_table(named, names)
         while noise is not None:
             most = max(self._domains[best].cells, MOST_CELLS)
             others = (one for one in compared if one != best and self._domains[one].cells <= most)
-            better = [one for one in others if self._is_better(self._told(one, names), noise)]
+            better = [one for one in others if self._is_better(self._law_of_table(one, names), noise)]
             if not better:
                 break
             best = min(better, key=lambda one: self._width(one, names))
-            noise = self._told(best, names)
+            noise = self._law_of_table(best, names)
         return best
 
     def _width(self, table: str, names: Kinds) -> float:
-        noise = self._told(table, names)
+        noise = self._law_of_table(table, names)
         return math.inf if noise is None else float(np.sqrt(noise[1]).sum())
 
-    def _told(self, table: str, names: Kinds) -> tuple[Fraction, Reals] | None:
+    def _law_of_table(self, table: str, names: Kinds) -> tuple[Fraction, Reals] | None:
         """The scale of a table's draws, and its variance of each sum that is tried."""
         if table not in self._laws:
             self._laws[table] = _Law.of(self._domains[table], self._audit_of(table))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import Domain
-from dphist_pipeline.base.languages.texts import gettext, marked, number_text, translated, whole
+from dphist_pipeline.base.languages.texts import gettext, mark_text, number_text, translate, whole
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased, exact_sum
@@ -32,7 +32,7 @@ PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
 # Without numbers: it may be told of a release that is not published yet.
-NEARLY_ALL_FAILED = marked(
+NEARLY_ALL_FAILED = mark_text(
     "By the quality table, nearly all rows hold, on some axis, a value that is missing, does not parse or is not "
     "declared: does the spec fit the source?"
 )
@@ -144,16 +144,16 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
 
 
 CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
-    marked("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known."),
-    marked(
+    mark_text("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known."),
+    mark_text(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: among the first %(first)s of each, their "
         "published figure is below %(limit)s."
     ),
-    marked(
+    mark_text(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: no cut rows detected among the first %(first)s "
         "of each; at most %(upper)s (95 %%)."
     ),
-    marked(
+    mark_text(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: about %(number)s (%(lower)s to %(upper)s, "
         "95 %%) among the first %(first)s of each."
     ),
@@ -181,12 +181,12 @@ def cap_in_words(audit: Row, first: int, cut: BoundingEffect | None) -> str:
         **{"first": first, "limit": limit},
     }
     if cut is None:
-        return translated(CAP_UNKNOWN) % values
+        return translate(CAP_UNKNOWN) % values
     ends = zip(("number", "lower", "upper"), (cut.about, *cut.possible), strict=True)
     values |= {name: number_text(f"{end:,.0f}") for name, end in ends}
     if cut.about < limit:
-        return translated(CAP_HIDDEN) % values
-    return translated(CAP_DETECTED if cut.stands_out else CAP_NOT_DETECTED) % values
+        return translate(CAP_HIDDEN) % values
+    return translate(CAP_DETECTED if cut.stands_out else CAP_NOT_DETECTED) % values
 
 
 def standing_out(
@@ -333,7 +333,7 @@ class QualityTable:
         least = sum(row["ci_lower"] for row in failed)
         if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
             return ""
-        return translated(NEARLY_ALL_FAILED)
+        return translate(NEARLY_ALL_FAILED)
 
 
 @dataclass(frozen=True)

@@ -132,14 +132,14 @@ def _fit_records(
     layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed, most_steps: float
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
-    from dphist_pipeline.solvers.whole_counts.population import improve, weighted
+    from dphist_pipeline.solvers.whole_counts.population import fit_rows, improve
 
     targets, importance = _aims(sums)
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
     for turn in range(_MOST_TURNS if len(rows) <= 4 * MOST_RECORDS else 1):
         if turn and rows.sum() > MOST_RECORDS:
             labels = fixed.labels[fixed.axis][places[:, fixed.axis]]
-            rows = weighted(layout, places, rows, targets, importance, labels)
+            rows = fit_rows(layout, places, rows, targets, importance, labels)
             places, rows = places[rows > 0], rows[rows > 0]
         if not len(rows):
             break
@@ -431,7 +431,7 @@ class _Fixed:
                 return cls(labels, number, np.array([figures.rows[name] for name in names], dtype=np.int64))
         raise KeyError(figures.level)
 
-    def allotted(self, most: int) -> tuple[Wholes, Wholes]:
+    def records_of_rows(self, most: int) -> tuple[Wholes, Wholes]:
         """The label and the rows of every record: of at most so many records, and one more for each label."""
         total = max(int(self.rows.sum()), 1)
         records = np.minimum(self.rows, np.maximum(1, self.rows * min(1.0, most / total)).astype(np.int64))
@@ -460,17 +460,17 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
 
 def _first_records(layout: CellLayout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
-    from dphist_pipeline.solvers.whole_counts.population import drawn_records, weighted
+    from dphist_pipeline.solvers.whole_counts.population import drawn_records, fit_rows
 
     largest, sizes = max(one.values.size for one in sums), layout.sizes
-    groups, rows = fixed.allotted(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))
+    groups, rows = fixed.records_of_rows(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))
     if not len(rows):
         return np.zeros((0, len(sizes)), dtype=np.int32), rows
     plain = {axes: (one.values, one.importance) for one in sums if (axes := one.axes_in(sizes))}
     given = {fixed.axis: fixed.places(groups, plain[(fixed.axis,)][0])} if fixed.rows.size > 1 else {}
     places = drawn_records(sizes, plain, given, len(rows))
     if rows.max() > 1:
-        rows = weighted(layout, places, rows, *_aims(sums), groups)
+        rows = fit_rows(layout, places, rows, *_aims(sums), groups)
     return places[rows > 0], rows[rows > 0]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dphist_pipeline.base.zone_data import MEND, zone_data_version, zone_difference
-from dphist_pipeline.health.finding import CheckResult, Examined, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, first_names, not_looked_at, ok, warning
 from dphist_pipeline.releasing.due import Cadence
 
 UTC = "UTC"
@@ -20,7 +20,9 @@ def zone_data(subject: Examined) -> CheckResult:
     differences = [found for zone in zones if (found := zone_difference(zone, subject.now)) is not None]
     if differences:
         others = [found.zone for found in differences[1:]]
-        return warning(check, differences[0].says + (f"; and so for {listed(others)}" if others else ""), f"{MEND}.")
+        return warning(
+            check, differences[0].says + (f"; and so for {first_names(others)}" if others else ""), f"{MEND}."
+        )
     versions = ", ".join(sorted({zone_data_version(zone) for zone in zones} - {""}))
-    agree = f"Python's{f' ({versions})' if versions else ''} and DuckDB's agree for a year on {listed(zones)}"
+    agree = f"Python's{f' ({versions})' if versions else ''} and DuckDB's agree for a year on {first_names(zones)}"
     return ok(check, agree if zones else "every release is in UTC, which needs none")

@@ -50,8 +50,8 @@ def examine(root: Path, releases_only: bool = False) -> list[CheckResult]:
 
     `releases_only`: this user must release, and must not be able to decide.
     """
-    subject = opened(root.absolute(), releases_only)
-    return [_checked(check, subject) for check in CHECKS]
+    subject = open_what_can_be(root.absolute(), releases_only)
+    return [_run_check(check, subject) for check in CHECKS]
 
 
 def as_json(root: Path, findings: list[CheckResult]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def as_json(root: Path, findings: list[CheckResult]) -> dict[str, Any]:
     }
 
 
-def _checked(check: Callable[[Examined], CheckResult], subject: Examined) -> CheckResult:
+def _run_check(check: Callable[[Examined], CheckResult], subject: Examined) -> CheckResult:
     try:
         return check(subject)
     except DphistError as error:  # it came between opening and looking: a file that was moved a moment ago
@@ -75,7 +75,7 @@ def _checked(check: Callable[[Examined], CheckResult], subject: Examined) -> Che
         return not_looked_at(check.__name__, f"{error.strerror}: {error.filename}")
 
 
-def opened(root: Path, releases_only: bool) -> Examined:
+def open_what_can_be(root: Path, releases_only: bool) -> Examined:
     """Opens what can be opened of the store in an absolute path, and keeps why the rest cannot be."""
     forget_digests()
     store: Store | None = None

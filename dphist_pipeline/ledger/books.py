@@ -216,7 +216,7 @@ class Books:
         if account.is_individual:
             _refuse_unfiltered(account, request)
         if not recorded:
-            self.permissions.required(request)
+            self.permissions.decisions_for(request)
         due = max(revisions, default=0) + 1
         if request.revision != due:
             raise errors.LedgerError("revision_skipped", asked=request, due=due)
@@ -338,7 +338,7 @@ class Books:
 
     def _post(self, entry: Entry, facts: Mapping[str, Any], added_up: bool = False) -> None:
         """Adds what an entry that is in force says; `added_up`: the epsilon of a charge is in the sums already."""
-        if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.keyed):
+        if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.are_signed):
             self.started_by = entry.hash
         self.permissions.post(entry, facts)
         match entry.kind:
@@ -375,7 +375,7 @@ class Books:
         first = self.permissions.waiting.pop(facts["decision"], None)
         if first is not None:
             self._post(first, first.facts)
-            self.permissions.countersigned(entry, first)
+            self.permissions.add_second_signer(entry, first)
 
     def _post_elsewhere(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         if entry.kind == "moved":

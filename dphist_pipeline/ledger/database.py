@@ -89,7 +89,7 @@ class Database(ABC):
     place: Path | str  # what tells two of them apart: a file's path, a server's address
 
     @classmethod
-    def parsed(cls, url: str | sa.URL) -> sa.URL:
+    def parse_address(cls, url: str | sa.URL) -> sa.URL:
         """The parts of an address; an error for anything else."""
         with suppress(ArgumentError, ValueError):
             return sa.make_url(url)
@@ -168,7 +168,7 @@ class SqliteFile(Database):
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
         """The file that an SQLAlchemy URL names; it need not exist."""
-        read = cls.parsed(url)
+        read = cls.parse_address(url)
         if read.drivername not in ("sqlite", "sqlite+pysqlite"):
             problem = f"'{read.drivername}' is not supported, only SQLite and PostgreSQL are"
         elif not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
@@ -230,7 +230,7 @@ class SqliteFile(Database):
                 elif intent == "rehearse":
                     connection.exec_driver_sql("PRAGMA user_version = 0")
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-            problem = self._translated(error)
+            problem = self._ledger_error(error)
         if problem is not None:
             raise problem from None
 
@@ -263,7 +263,7 @@ class SqliteFile(Database):
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
             raise self.unusable(errors.READ_ONLY)
 
-    def _translated(self, error: Exception) -> errors.LedgerError:
+    def _ledger_error(self, error: Exception) -> errors.LedgerError:
         if isinstance(error, OSError):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")

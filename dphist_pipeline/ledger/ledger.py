@@ -270,7 +270,7 @@ class Ledger(OpenedLedger):
                 **({"upstream_checked": request.upstream_checked} if request.upstream_checked else {}),
                 **granted,
             }
-            decision_numbers = [decision.number for decision in books.permissions.required(request)]
+            decision_numbers = [decision.number for decision in books.permissions.decisions_for(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.
             facts |= {"allowed": decision_numbers, "nonce": secrets.token_hex(16)} if decision_numbers else {}
             entry = writing.append("charged", facts, request.account, request)

@@ -83,7 +83,7 @@ class OpenedLedger:
         Raises:
             LedgerError: `not_allowed`, naming what differs, and the command that would allow it.
         """
-        return self.books().permissions.required(request)
+        return self.books().permissions.decisions_for(request)
 
     def looks(self, account: str) -> list[Look]:
         """Every time that an operator saw exact numbers about an account's records, oldest first."""
@@ -171,7 +171,7 @@ class OpenedLedger:
             hashes_known = self._current_books(connection).carried.union(carried)
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in hashes_known:
-                raise self._outdated(seen_in, number)
+                raise self._outdated_error(seen_in, number)
 
     def _of_charge(self, charge: Charge) -> Books:
         """The same, which must hold the charge."""
@@ -199,7 +199,7 @@ class OpenedLedger:
         entries = all_entries(connection, last.number - 1)  # one question: a server takes its time for each
         first_entry = next(entries, None)
         if first_entry is None or first_entry.hash != last.hash:
-            raise self._outdated("this program, which opened it a moment ago,", last.number)
+            raise self._outdated_error("this program, which opened it a moment ago,", last.number)
         self._known = None  # until the entries since are found to be intact
         if books is None:
             books = judged_books(self._file.where, connection)
@@ -211,9 +211,9 @@ class OpenedLedger:
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
         ledger_charge = books.revisions(charge.release, charge.period).get(charge.revision)
         if ledger_charge != charge:
-            raise self._outdated("the charge to be published", charge.number)
+            raise self._outdated_error("the charge to be published", charge.number)
 
-    def _outdated(self, seen_in: str, number: int) -> LedgerError:
+    def _outdated_error(self, seen_in: str, number: int) -> LedgerError:
         return LedgerError("ledger_outdated", where=self._file.where, seen_in=seen_in, number=number)
 
 
@@ -309,7 +309,7 @@ class Writing:
         """
         if not self.books.permissions.unstated:
             return None
-        numbers = self.books.permissions.unlisted()
+        numbers = self.books.permissions.waiting_before_lists()
         self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)
         return numbers
 

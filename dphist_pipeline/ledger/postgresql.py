@@ -124,7 +124,7 @@ class PostgresDatabase(Database):
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
         """The database that a URL names; it need not be there."""
-        read = cls.parsed(url)
+        read = cls.parse_address(url)
         options = {name: value for name, value in read.query.items() if isinstance(value, str)}
         host = options.pop("host", "") or read.host or ""
         problem = _problem(read, host, options)
@@ -153,7 +153,7 @@ class PostgresDatabase(Database):
                 elif intent == "rehearse":
                     self._refuse_without_right(connection)
         except (SQLAlchemyError, OSError) as error:
-            problem = self._translated(error)
+            problem = self._ledger_error(error)
         if problem is not None:
             raise problem from None
 
@@ -256,7 +256,7 @@ class PostgresDatabase(Database):
         parameters |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
         return psycopg.connect(**parameters, prepare_threshold=None)
 
-    def _translated(self, error: Exception) -> errors.LedgerError:
+    def _ledger_error(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
         if state in ("23505", "DPH01"):  # without the lock, something else came first
             return errors.LedgerBusy("entry_overtaken", noun=self.noun, where=self.where)

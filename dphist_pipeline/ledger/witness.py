@@ -170,17 +170,17 @@ class Witness:
         """
         with self._file.session("write") as connection:
             ledger = read()
-            _append(connection, store_id, ledger, self._compared(connection, store_id, ledger))
+            _append(connection, store_id, ledger, self._charges_in_common(connection, store_id, ledger))
 
     def check(self, store_id: str, read: ReadStanding) -> None:
         """Refuses whatever `vouch` would refuse; leaves the witness as it was."""
         with self._file.session("rehearse") as connection:
-            self._compared(connection, store_id, read())
+            self._charges_in_common(connection, store_id, read())
 
     def confirm(self, store_id: str, read: ReadStanding) -> None:
         """Refuses whatever `vouch` would refuse of the charges that the ledger holds; needs no right to write."""
         with self._file.session("read") as connection:
-            self._compared(connection, store_id, read())
+            self._charges_in_common(connection, store_id, read())
 
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
@@ -266,7 +266,7 @@ class Witness:
             return {*connection.execute(sa.select(PLACES.c.store).where(PLACES.c.place == place)).scalars()}
         return set()
 
-    def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
+    def _charges_in_common(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
         """How many of the ledger's charges, its first ones, the witness holds; refuses where any field differs."""
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
         standing = self._standing(connection, store_id, ledger.generation, ledger.started_by)

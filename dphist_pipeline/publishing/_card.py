@@ -27,7 +27,7 @@ from dphist_pipeline.base.languages.texts import (
     language,
     number_text,
     pgettext,
-    translated,
+    translate,
     whole,
 )
 from dphist_pipeline.base.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
@@ -146,7 +146,7 @@ def amount_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> di
         "name": _position_name(figures.axis.name, audit),
         "unit": audit["amount"].get("measured_in", ""),
         "figures": table,
-        "note": translated(figures.mean.note) if figures.mean.note and not hidden else "",
+        "note": translate(figures.mean.note) if figures.mean.note and not hidden else "",
         "cut": None if cut is None else shown_number(max(0.0, float(cut["estimate"]))),
         "seen": seen,
     }
@@ -161,7 +161,7 @@ def rendered_by(audit: Mapping[str, Any]) -> str:
 
 def legend() -> dict[str, str]:
     """What the words of reliability mean."""
-    return {word: translated(meaning) for word, meaning in RELIABILITY.legend.items()}
+    return {word: translate(meaning) for word, meaning in RELIABILITY.legend.items()}
 
 
 def _range(low: str, high: str) -> str:

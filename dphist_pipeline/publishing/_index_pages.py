@@ -34,7 +34,7 @@ from markupsafe import Markup
 from dphist_pipeline.base.about_publisher import About, link_of
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
-from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translate
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
 from dphist_pipeline.publishing._figure_tables import figure_tables
 from dphist_pipeline.publishing._picker_words import picker_words
@@ -523,7 +523,7 @@ def _columns(folder: Path, files: Sequence[str], audit: Mapping[str, Any]) -> li
         tables = [audit, *(audit.get("tables") or {}).values()]
         axes = {str(axis.get("name") or axis["column"]) for table in tables for axis in table.get("axes") or []}
         meanings = json.loads((schema.metadata or {})[b"columns"]).items()
-        return [(name, translated(text)) for name, text in meanings if text.partition(": ")[0] not in axes]
+        return [(name, translate(text)) for name, text in meanings if text.partition(": ")[0] not in axes]
     return []
 
 

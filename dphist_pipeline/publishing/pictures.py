@@ -15,10 +15,10 @@ from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.languages.texts import (
     days_text,
     gettext,
-    marked,
+    mark_text,
     number_text,
     pgettext,
-    translated,
+    translate,
     whole,
 )
 from dphist_pipeline.base.shown_below import limit_of, not_drawn, words_for
@@ -44,7 +44,7 @@ from dphist_pipeline.publishing.rendering import render
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 MOST_LETTERS = 24
-GREY, GREY_CLASS, FIRST_DARK = "#cdced1", marked("interval holds 0"), 5
+GREY, GREY_CLASS, FIRST_DARK = "#cdced1", mark_text("interval holds 0"), 5
 HIDDEN_COLOUR = "#f3e3c3"  # of figures that are told as words
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 
@@ -301,7 +301,7 @@ def _colours(sums: PictureSums) -> tuple[Legend, tuple[NDArray[np.object_], NDAr
     colours = np.array(BLUES, dtype=object)[shades]
     legend = list(zip(_classes(bounds), BLUES, strict=True))
     for apply, words, colour in (
-        (grey, translated(GREY_CLASS), GREY),
+        (grey, translate(GREY_CLASS), GREY),
         (hidden, gettext("not shown: %(words)s", words=words_for(sums.limit or 0)), HIDDEN_COLOUR),
     ):
         if apply.any():

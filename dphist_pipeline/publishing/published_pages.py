@@ -52,7 +52,7 @@ class PublishedPages:
         read, file = published_family if "tables" in audit else published_estimate, PublishedFolder(folder).quality
         return cls(folder, audit, read(folder, audit), pq.ParquetFile(file).read().to_pylist() if file.exists() else [])
 
-    def outdated(self) -> Pages:
+    def outdated_pages(self) -> Pages:
         """The pages that are not as this version writes them now, as they shall be."""
         return self._unlike(surroundings_of(self.folder.parents[1], self.audit))
 

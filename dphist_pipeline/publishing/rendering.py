@@ -15,7 +15,7 @@ from jinja2.nodes import EvalContext
 from markupsafe import Markup
 
 from dphist_pipeline.base.compiled_templates import compiled_templates
-from dphist_pipeline.base.languages.texts import ENGLISH, days_text, language, number_text, translated, whole
+from dphist_pipeline.base.languages.texts import ENGLISH, days_text, language, number_text, translate, whole
 from dphist_pipeline.publishing.formatting import visible
 
 
@@ -38,7 +38,7 @@ def _environment() -> Environment:
         "whole": whole,
         "number": number_text,
         "days": days_text,
-        "translated": translated,
+        "translated": translate,
         "english": _in_english,
     }
     environment.filters["bdi"] = _isolate
@@ -62,17 +62,17 @@ def _fill(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
 
 @pass_eval_context
 def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
-    return _fill(context, translated(message), values)
+    return _fill(context, translate(message), values)
 
 
 @pass_eval_context
 def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any) -> str:
-    return _fill(context, translated(message, msgctxt), values)
+    return _fill(context, translate(message, msgctxt), values)
 
 
 @pass_eval_context
 def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **values: Any) -> str:
-    return _fill(context, translated(one, "", several, number), values)
+    return _fill(context, translate(one, "", several, number), values)
 
 
 def _isolate(text: object) -> Markup:
@@ -84,7 +84,7 @@ def _in_english(text: str) -> str:
     """A text that came from elsewhere in English, such as the card of a mechanism: its translation, else marked."""
     if language() is ENGLISH:
         return text
-    translation = translated(text)
+    translation = translate(text)
     return translation if translation != text else Markup('<span lang="en">{}</span>').format(_visible_text(text))
 
 

@@ -93,7 +93,7 @@ class Statement:
         return cls._of(books, account, year, shared)
 
     @staticmethod
-    def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
+    def charges_with_note(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
         """Every charge with a note of a kind, as (release, period, revision), and what was said."""
         entries = [entry for entry in ledger.entries() if entry.kind == kind]
         return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in entries]

@@ -86,7 +86,7 @@ class GrantedRows:
         """
         plan, staged = self.staged
         states = States.of(self.store, self.ledger, self.account)
-        with states.locked():
+        with states.lock():
             states.forget()
             while True:
                 granted, state, before = states.filter(plan, staged, request)
@@ -130,7 +130,7 @@ class States:
         return cls(store.confidential / "years" / account, ledger, account)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """One charge to the account at a time; the others wait, and give up after `WAIT_SECONDS`."""
         make_folder(self.folder)
         handle, ends = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY), time.monotonic() + WAIT_SECONDS

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from dphist_pipeline.base.domain import Axis, Domain, Family, groups_along
-from dphist_pipeline.base.engine_versions import untested
+from dphist_pipeline.base.engine_versions import untested_engines
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan, UnitRows
 from dphist_pipeline.confidential.unit_values import (
@@ -180,7 +180,7 @@ def request_of(
         held=spec.publish == "manual",
         source=spec.reading,
         engine=engine or spec.engine,
-        versions=untested(),
+        versions=untested_engines(),
         checks=spec.required_checks if "checks" in spec.requires else (),
         rows=spec.max_rows_per_unit,
         quality=spec.quality is not None,

@@ -225,7 +225,7 @@ class PublicFolder:
                 try:
                     PublishedFolder(folder).refuse_links(store.public)
                     with store.building(), store.run(key) as scratch:
-                        pages = PublishedPages.read(folder, read(folder)).outdated()
+                        pages = PublishedPages.read(folder, read(folder)).outdated_pages()
                         for path, page in pages.items():
                             replace_public(folder / path, page, scratch)
                 except PublishedFilesDamaged as error:
@@ -281,7 +281,7 @@ class PublicFolder:
             has_figures = (published.parents[1] / DECLARED).exists()
             for folder in filter(None, [published if has_figures else None, _following(published)]):
                 PublishedFolder(folder).refuse_links(self.store.public)
-                for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
+                for path, page in PublishedPages.read(folder, read(folder)).outdated_pages().items():
                     replace_public(folder / path, page, scratch)
 
     def _build_derived(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:

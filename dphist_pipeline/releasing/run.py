@@ -311,7 +311,7 @@ class Run:
                 # In an individual account each unit pays for its own rows that are counted. The charge names a state,
                 # a file that says how many rows of each unit are granted: docs/decisions/individual-accounts.md.
                 rows = GrantedRows(self.store, self.ledger, self.spec.account, lambda: self.stage(folder))
-                self._measure(lambda: rows.counts(self._made), folder, rows)
+                self._measure(lambda: rows.counts(self._made_charge), folder, rows)
 
     @property
     def is_individual(self) -> bool:
@@ -319,7 +319,7 @@ class Run:
         return self.ledger.account(self.spec.account).is_individual
 
     @property
-    def _made(self) -> Charge:
+    def _made_charge(self) -> Charge:
         """The charge, once there is one."""
         assert self.charge is not None, "nothing is drawn before a charge"
         return self.charge

@@ -145,7 +145,7 @@ class SpecDecisions:
         if shown_digest != self.digest:
             raise signed_another(shown_digest, self.digest)
 
-    def unsigned(self, command: str) -> Refused:
+    def missing_signature(self, command: str) -> Refused:
         """The refusal where nobody signed; the command would sign it, and lacks the digest."""
         return not_signed(self.digest, command)
 

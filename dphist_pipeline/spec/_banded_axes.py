@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from dphist_pipeline.base.domain import Axis, BandedAxis
-from dphist_pipeline.base.tidying import STEPS, Step, tidied
+from dphist_pipeline.base.tidying import STEPS, Step, tidy
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.spec._binned_axes import MOST_CELLS, NamedAxis
 from dphist_pipeline.spec.fields import Category, Edge, Flag, digits, tuple_of
@@ -141,7 +141,7 @@ class BandedAxisSpec(NamedAxis):
             yield ("tidy",), "names a step twice; name each once"
         ends: dict[str, Fraction] = {}
         for number, (text, end) in enumerate(self.bands.items()):
-            if ends.setdefault(tidied(text, self.tidy), end) != end:
+            if ends.setdefault(tidy(text, self.tidy), end) != end:
                 yield (BANDS, number), "is the same as an earlier one once both are tidied; keep one of them"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Self, cast
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from dphist_pipeline.base.domain import Axis, CategoricalAxis
-from dphist_pipeline.base.tidying import STEPS, Step, tidied
+from dphist_pipeline.base.tidying import STEPS, Step, tidy
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
 from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, text, tuple_of
@@ -70,7 +70,7 @@ class CategoricalAxisSpec(NamedAxis):
             mistakes.append((("tidy",), "names a step twice; name each once"))
         texts: dict[str, str] = {}
         for number, value in enumerate(self.values):
-            if texts.setdefault(tidied(value, self.tidy), value) != value:
+            if texts.setdefault(tidy(value, self.tidy), value) != value:
                 mistakes.append(
                     (("values", number), "is the same as an earlier one once both are tidied; keep one of them")
                 )
@@ -78,7 +78,7 @@ class CategoricalAxisSpec(NamedAxis):
         for number, (spelling, value) in enumerate(self.spellings.items()):
             if value not in categories:
                 mistakes.append((("spellings", number), "stands for a category that `values` does not list"))
-            elif texts.setdefault(tidied(spelling, self.tidy), value) != value:
+            elif texts.setdefault(tidy(spelling, self.tidy), value) != value:
                 mistakes.append((("spellings", number), "is, once tidied, counted in another category already"))
         if mistakes:
             raise MistakesError(mistakes[:MOST_MISTAKES])

@@ -521,7 +521,7 @@ BOUNDARY = (
             Mutation("and charge.year == year:", "and charge.year:", "a state of another year counts"),
             Mutation("settled = books.state(charge) not in OPEN_STATES", "settled = True", "a charge lacks its state"),
             Mutation("charge.number < before.number", "True", "the newest states are forgotten within their year"),
-            Mutation("        with states.locked():\n", "        with suppress(ValueError):\n", "two charges at once"),
+            Mutation("        with states.lock():\n", "        with suppress(ValueError):\n", "two charges at once"),
             Mutation("            states.forget()\n", "", "what is no state stays"),
         ),
     ),

@@ -48,10 +48,10 @@ def pages(folder: Path) -> PublishedPages:
 
 def test_what_came_later_makes_a_card_outdated_and_not_altered(public: Path) -> None:
     first, second = publish(public, 0), publish(public, 1)
-    assert not pages(second).outdated() and [*pages(first).outdated()] == [CARD]
+    assert not pages(second).outdated_pages() and [*pages(first).outdated_pages()] == [CARD]
     publish(public, 2)
     revised = publish(public, 0, revision=2, total=5000)
-    assert [*pages(second).outdated()] == [CARD] and not pages(revised).outdated()
+    assert [*pages(second).outdated_pages()] == [CARD] and not pages(revised).outdated_pages()
     PublishedFolder(revised).mark_withdrawn(NOTE, public.parent / "scratch")
     PublishedFolder(first).mark_withdrawn(NOTE, public.parent / "scratch")
     DerivedFiles(public).write_current_files(public.parent / "scratch")

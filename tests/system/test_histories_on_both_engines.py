@@ -75,7 +75,7 @@ def standing(made: Ledger) -> dict[str, Any]:
         "charges": charges,
         "states": [books.state(charge) for charge in books.every_charge()],
         "waiting": sorted(books.permissions.waiting),
-        "unlisted": books.permissions.unlisted(),
+        "unlisted": books.permissions.waiting_before_lists(),
         "allowed": {n: replace(one, hash="", made_at="") for n, one in books.permissions.allowed.items()},
         "operators": books.permissions.operators,
         "entries": [(entry.kind, sorted(entry.facts)) for entry in made.entries()],

@@ -180,10 +180,10 @@ def test_what_waited_before_decisions_said_so_waits_on_and_one_entry_lists_it(fo
     former.raise_total(
         "both", HEALTH.total + 3, "yet more", ANN
     )  # as before: until something says so, rules are applied
-    assert former.books().permissions.unlisted() == [6, 7, 8]
+    assert former.books().permissions.waiting_before_lists() == [6, 7, 8]
     assert former.list_waiting(BEN) == [6, 7, 8] and former.list_waiting(BEN) is None
     again = Ledger.open(former.url, former.id)
-    assert {*again.books().permissions.waiting} == {6, 7, 8} and again.books().permissions.unlisted() == []
+    assert {*again.books().permissions.waiting} == {6, 7, 8} and again.books().permissions.waiting_before_lists() == []
     assert [entry.body for entry in again.entries()][: len(before)] == before
     again.countersign(8, BEN)
     again.raise_total("both", HEALTH.total + 9, "and more", ANN)

@@ -285,7 +285,7 @@ def at_the_commit(monkeypatch: pytest.MonkeyPatch, happens: Iterator[Callable[[]
     charge = Ledger.charge
 
     def overtaken(self: Ledger, request: Any) -> Any:
-        monkeypatch.setattr(releasing.States, "locked", lambda self: nullcontext())
+        monkeypatch.setattr(releasing.States, "lock", lambda self: nullcontext())
         next(happens, lambda: None)()
         return charge(self, request)
 
@@ -347,7 +347,7 @@ def test_an_account_in_use_is_left_after_a_while_and_the_same_call_may_be_tried_
 ) -> None:
     monkeypatch.setattr(releasing, "WAIT_SECONDS", 0.1)
     states = releasing.States.of(office.store, office.ledger, "health")
-    with states.locked(), pytest.raises(DphistError) as refused:
+    with states.lock(), pytest.raises(DphistError) as refused:
         office.week(0, PATIENTS)
     assert (refused.value.code, refused.value.try_again) == ("account_in_use", True)
     assert office.charges() == []

@@ -15,7 +15,7 @@ from declared_lists import below
 from source_scenario import counted, spec
 from spec_scenario import VALID
 
-from dphist_pipeline.base.tidying import STEPS, tidied, tidied_sql
+from dphist_pipeline.base.tidying import STEPS, tidied_sql, tidy
 from dphist_pipeline.confidential.engines._spark_columns import columns_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing._plans import plan_of
@@ -84,14 +84,14 @@ def test_no_text_makes_a_count_fail_when_it_is_tidied():
 
 @pytest.mark.parametrize("steps", [(step,) for step in STEPS] + list(permutations(STEPS)), ids="-".join)
 def test_a_text_is_tidied_alike_in_python_and_in_duckdb(steps):
-    assert by_duckdb(AWKWARD, steps) == [tidied(text, steps) for text in AWKWARD]
+    assert by_duckdb(AWKWARD, steps) == [tidy(text, steps) for text in AWKWARD]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_every_sign_is_tidied_alike_in_python_and_in_duckdb(step):
     signs = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
-    assert by_duckdb(signs, (step,)) == [tidied(sign, (step,)) for sign in signs]
+    assert by_duckdb(signs, (step,)) == [tidy(sign, (step,)) for sign in signs]
 
 
 def test_a_file_of_spellings_counts_as_the_same_ones_in_the_spec(lists):

@@ -261,7 +261,7 @@ def test_history_is_read_and_not_counted() -> None:
     fields = written(["new"])
     rows: list[Row] = [("ann", MONDAY - timedelta(days=2), "surgery", "a"), ("ann", MONDAY, "surgery", "a")]
     assert derived(fields, rows) == Counter({("ann", 1): 1})  # in surgery, and not new
-    with patch.object(unit_rows._Walk, "_taken", with_history):
+    with patch.object(unit_rows._Walk, "_counted_rows", with_history):
         assert derived(fields, rows) != Counter({("ann", 1): 1})
 
 

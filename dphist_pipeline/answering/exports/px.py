@@ -30,7 +30,7 @@ from dphist_pipeline.answering.exports.rows import (
     title_of,
     with_words,
 )
-from dphist_pipeline.base.languages.texts import days_text, gettext, language, pgettext, translated
+from dphist_pipeline.base.languages.texts import days_text, gettext, language, pgettext, translate
 from dphist_pipeline.base.shown_below import limit_of, words_for
 from dphist_pipeline.publishing.formatting import visible
 
@@ -87,7 +87,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     """The keywords before the data, in the recommended order."""
     variables, contents = _variables(exported), free_name(gettext("content"), common_axes(exported.publications))
     labels = {
-        column.name: translated(column.label) if column.label else column.name.replace("_", " ").capitalize()
+        column.name: translate(column.label) if column.label else column.name.replace("_", " ").capitalize()
         for column in contents_of(exported)
     }
     labels["estimate"] = pgettext("content", "Estimate")
@@ -142,7 +142,7 @@ def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Itera
     facts = [f"{name}: {text}" for name, text in facts_of(exported)]
     yield long_text("NOTEX", "#".join(_plain(fact) for fact in facts))
     for column in contents_of(exported):
-        yield long_text("VALUENOTE", _plain(translated(column.meaning)), of=(contents, named[column.name]))
+        yield long_text("VALUENOTE", _plain(translate(column.meaning)), of=(contents, named[column.name]))
 
 
 def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:

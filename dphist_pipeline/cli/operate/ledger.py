@@ -544,7 +544,7 @@ def show_and_sign(
             print_json({"signed": False, "digest": digest, **decisions.facts})
             raise typer.Exit(1)
         if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
-            raise decisions.unsigned(shlex.join(command))
+            raise decisions.missing_signature(shlex.join(command))
     with StoreDecisions(store, ledger).signing() as operator:
         signed = decisions.sign(ledger, operator)
     _keep_signed_spec(decisions, store)

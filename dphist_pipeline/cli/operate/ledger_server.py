@@ -143,11 +143,11 @@ def role_statements(charges: str, decides: str, witness: bool = False) -> str:
     Names have small letters, digits and _. `witness`: for the database of the witness, not that of the ledger.
     """
     charging, deciding = ("charged", "published", "rendered", *NOTES), (*sorted(DECISIONS), *NOTES)
-    kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
+    kinds = {"charging": _quoted_words(charging), "deciding": _quoted_words(deciding)}
     kinds |= {"witnessing": ", ".join(WitnessServer.entered_by_runs)}
     kinds |= {"connect": _CONNECT.format(charges=charges, decides=decides)}
     return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)
 
 
-def _quoted(words: tuple[str, ...]) -> str:
+def _quoted_words(words: tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in words)

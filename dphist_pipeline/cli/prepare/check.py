@@ -109,7 +109,11 @@ def check(
         _doubt_of_persons(checked),
     ]
     individual, lacking = individual_account(checked, store), refuse_untold_figures(checked)
-    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *individual[1:]]
+    warnings = [
+        *filter(None, [*doubts, _change_remark(beside)]),
+        *faults(Store.folder(store) / "public"),
+        *individual[1:],
+    ]
     warnings += lacking
     if explain:
         explanation = explain_spec(checked, store)
@@ -206,7 +210,7 @@ def _doubt_of_persons(spec: ReleaseSpec) -> str:
     )
 
 
-def _changed(beside: SpecCheck) -> str:
+def _change_remark(beside: SpecCheck) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
         return beside.changed_since_signed()
@@ -287,7 +291,7 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     worst = max(errors, key=errors.__getitem__)
     return {
         "tables": f"{len(tables['tables']):,} with {spec.cells:,} cells: {sizes}",
-        "measured": _measured(tables["measured"]),
+        "measured": _measured_marginals(tables["measured"]),
         "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
         f"in the mean of all tables {tables['error_of_a_cell']:,.1f}",
     }
@@ -312,7 +316,7 @@ def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
     return {"reliability": say_rows(reliability_of(spec)["reliability"], per_period(spec)) + plain}
 
 
-def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
+def _measured_marginals(marginals: Sequence[Mapping[str, Any]]) -> str:
     """How many marginals are measured; few of them with their shares of epsilon, the largest first."""
     if len(marginals) > MOST_MEASURED:
         return f"{len(marginals):,} marginals"

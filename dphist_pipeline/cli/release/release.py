@@ -133,7 +133,7 @@ def _release_several(
     from rich.markup import escape
 
     from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
-    from dphist_pipeline.cli.failures import TRY_AGAIN, failed, without_control
+    from dphist_pipeline.cli.failures import TRY_AGAIN, failure_of, without_control
     from dphist_pipeline.cli.terminal import err, out, print_json, progress
     from dphist_pipeline.errors import DphistError
     from dphist_pipeline.ledger.amounts import as_text
@@ -149,7 +149,7 @@ def _release_several(
     facts: dict[str, list[dict[str, Any]]] = {"published": [], "waiting": [], "failed": []}
 
     def fail(what: dict[str, str], error: Exception, remaining: tuple[str, ...] = ()) -> None:
-        message, code, of_error = failed(error)
+        message, code, of_error = failure_of(error)
         message = without_control(message)
         codes.append(code)
         facts["failed"].append({**what, "error": {"message": message, **of_error}, "remaining": list(remaining)})

@@ -33,7 +33,8 @@ class LineForm:
     """How a line becomes fields.
 
     Attributes:
-        marked: whether lines may hold what `csv_text.marked` writes for signs that end a line or a text in DuckDB.
+        marked: whether lines may hold what `csv_text.mark_line_ends` writes for signs that end a line or a text in
+            DuckDB.
     """
 
     delimiter: str

@@ -68,7 +68,7 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR", by_server: str = "
     if isinstance(axis, ByText):
         return _categories(axis, number, kind, by_server)
     if not isinstance(axis, CalendarAxis):
-        axis = declared_numbers.moved(axis, kind)
+        axis = declared_numbers.axis_for_type(axis, kind)
         exact = declared_numbers.exact_edges(axis, kind)
         if exact is not None:
             return _searched_exactly(axis, number, exact)

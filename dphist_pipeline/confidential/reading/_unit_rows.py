@@ -95,7 +95,7 @@ class _Walk:
             known.append(pl.Series(name, positions, pl.Int64))
         rows = rows.with_columns(known)
         complete = block.number_of_units if last else block.number_of_units - 1
-        taken = self._taken(block, complete)
+        taken = self._counted_rows(block, complete)
         if not last:
             self._keep(rows, block)
         return _rows_to_count(self._plan, self._rows, rows[taken], list(self._values))
@@ -114,7 +114,7 @@ class _Walk:
             counted=self._counted if carried else 0,
         )
 
-    def _taken(self, block: Block, complete: int) -> Numbers:
+    def _counted_rows(self, block: Block, complete: int) -> Numbers:
         """The rows that are counted: those of the period, or one of each unit of which all rows are known."""
         if self._rows.take in ("first", "last"):
             edge = block.first_of_period if self._rows.take == "first" else block.last_of_period

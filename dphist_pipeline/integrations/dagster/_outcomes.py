@@ -101,7 +101,7 @@ def report_outcomes(
             yield from _outputs(
                 spec, context, parts, [outcome], outcome.conditions is not None, outcome.publication is not None
             )
-            for asset, name, [(_, finding)] in _checked(parts, [outcome]):
+            for asset, name, [(_, finding)] in _check_results(parts, [outcome]):
                 yield finding.result(asset, name)
     if several:
         yield from _summaries(parts, outcomes)
@@ -181,7 +181,7 @@ def _events(
         versions[asset.key] = version[:32]
         tags = {CODE_VERSION: spec.digest, DATA_VERSION: version[:32], **_inputs(context, asset, versions, outcome.key)}
         yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=metadata, tags=tags)
-    for key, name, [(_, finding)] in _checked(parts, [outcome]):
+    for key, name, [(_, finding)] in _check_results(parts, [outcome]):
         yield finding.evaluation(key, name, outcome.key) if several else finding.result(key, name)
 
 
@@ -191,7 +191,7 @@ def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCh
     Without a partition: Dagster would put a second evaluation of a partition in the place of the first, which is older
     than those of later periods.
     """
-    for key, name, findings in _checked(parts, outcomes):
+    for key, name, findings in _check_results(parts, outcomes):
         failed = [(outcome, one) for outcome, one in findings if not one.passed]
         summaries = [f"{outcome.key}{f': {one.problem}' if one.problem else ''}" for outcome, one in failed]
         problem = (
@@ -201,7 +201,7 @@ def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCh
         yield CheckResult(not failed, numbers, problem, findings[0][1].severity).result(key, name)
 
 
-def _checked(
+def _check_results(
     parts: Parts, outcomes: Sequence[Outcome]
 ) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, CheckResult]]]]:
     """Each check with what it found for each period; at least one."""

@@ -172,7 +172,7 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
         if isinstance(axis, BinnedAxis) and axis.unit is not None:
             noun = f"lengths of time, in {axis.unit}"
-        return f"{noun}{_compared(axis, kind) if isinstance(axis, ByText) else ''}; a row without a value {ends}"
+        return f"{noun}{_comparison(axis, kind) if isinstance(axis, ByText) else ''}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
         return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
@@ -199,7 +199,7 @@ def _text_numbers(spec: ReleaseSpec) -> str:
     )
 
 
-def _compared(axis: ByText, kind: str) -> str:
+def _comparison(axis: ByText, kind: str) -> str:
     """How categories are compared with values that are no text, and which of them none can be."""
     never = keys_of(axis, kind).never
     compared = ", compared as numbers (1 is 1.0)" if is_number(kind) else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from dphist_pipeline.base.csv_text import (
     LONGEST_HEADER,
     WRITE_ANEW,
-    decoded,
+    decode_pieces,
     header_names,
     likely_encoding,
     opened_csv,
@@ -140,7 +140,7 @@ def _csv(file: Path) -> FileLayout:
     encoding = likely_encoding(start)
     if encoding is None:
         raise columns_unknown(str(file), f"its bytes look like UTF-16, which is not read; {WRITE_ANEW}")
-    text = "".join(decoded(BytesIO(start), encoding))
+    text = "".join(decode_pieces(BytesIO(start), encoding))
     line, problem = text.partition("\n")[0].removeprefix("\ufeff").rstrip("\r"), ""
     # Signs inside quotes part no fields.
     bare = _QUOTED.sub("", line)

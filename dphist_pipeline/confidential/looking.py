@@ -2,7 +2,7 @@
 
 The only place where exact numbers are shown, and no account covers what somebody does after seeing them. So they take
 one way: this module reads, counts and writes them to a terminal itself. It returns nothing, keeps nothing, and no error
-that leaves it holds what a record held. Nothing but `releasing.looking` may import it (see the import contracts).
+that leaves it holds what a record held. Nothing but `releasing.operator_look` may import it (see the import contracts).
 
 Of the source it shows periods, and spellings that are not declared; of the counts, axes and units.
 """

@@ -14,8 +14,8 @@ from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health._versions import versions
 from dphist_pipeline.health._zones import zone_data
-from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import CheckResult, Examined, finding_of, name_of, not_looked_at, worst
+from dphist_pipeline.health.overdue import due
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.published_files import forget_digests
 from dphist_pipeline.releasing.store import Store

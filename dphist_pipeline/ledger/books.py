@@ -17,7 +17,6 @@ from typing import Any
 
 from dphist_pipeline.ledger import clock, limits
 from dphist_pipeline.ledger import errors as errors
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import (
     Account,
@@ -32,6 +31,7 @@ from dphist_pipeline.ledger.entries import (
     note_of,
     read_exact,
 )
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import signer_of

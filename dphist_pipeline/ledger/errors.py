@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, TryAgain, did_you_mean, how_to_install
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 
 if TYPE_CHECKING:
     from dphist_pipeline.base.reading import Reading

@@ -1,6 +1,6 @@
 """Individual accounts: a unit pays for its own counted rows, and is not counted once its year is paid for.
 
-What each unit paid is confidential, and stands in files (`confidential.individual`). Here stands what is public: the
+What each unit paid is confidential, and stands in files (`confidential.row_filter`). Here stands what is public: the
 price of a row, how many rows of a unit a year pays for, and what a charge states.
 """
 

@@ -24,8 +24,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from dphist_pipeline.ledger import errors
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.witness_file import (
     ANSWERS,
     CHARGES,

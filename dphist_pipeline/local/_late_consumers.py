@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.local.partition import choices, merge_boundaries, question_of
 from dphist_pipeline.local.reports import NAMED
 from dphist_pipeline.spec.collection import CollectionSpec, Consumer

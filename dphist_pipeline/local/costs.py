@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.partition import Spans, choices, question_of, shares, spans_of
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, Question

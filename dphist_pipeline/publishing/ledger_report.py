@@ -11,9 +11,9 @@ from typing import Any
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, mark_text, pgettext, translate
 from dphist_pipeline.base.reading import Reading
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of

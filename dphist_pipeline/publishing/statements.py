@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.individual import PARTS, left_out_in_words, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of

@@ -22,7 +22,7 @@ from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answ
 from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import PublicationRule
-from dphist_pipeline.releasing._engines import engine_of
+from dphist_pipeline.releasing._engine_choice import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.amount_axes import AmountAxisSpec

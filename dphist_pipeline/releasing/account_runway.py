@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store

@@ -20,7 +20,7 @@ from dphist_pipeline.base.domain import ByText, Domain
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.measurements import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
-from dphist_pipeline.confidential.reading.declared_columns import refuse_shadowing
+from dphist_pipeline.confidential.reading.column_sql import refuse_shadowing
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.declared_columns import IsOneOf, inputs_of

@@ -33,7 +33,7 @@ from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, 
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import _engine_choice as engines
 from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing._approvals import (
     AwaitsApproval,
@@ -44,7 +44,7 @@ from dphist_pipeline.releasing._approvals import (
     record_if_published,
 )
 from dphist_pipeline.releasing._audit_facts import audit_facts, judge
-from dphist_pipeline.releasing._individual import GrantedRows, States
+from dphist_pipeline.releasing._individual_charge import GrantedRows, States
 from dphist_pipeline.releasing._plans import mechanism_run_of, plan_of, request_of
 from dphist_pipeline.releasing._races import By, Race, refuse_other_host
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
@@ -53,9 +53,9 @@ from dphist_pipeline.releasing.declared_figures import figure_facts, keep_figure
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
+from dphist_pipeline.releasing.quality_queries import buy_quality
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.row_quality import buy_quality
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.periods import Period

@@ -76,7 +76,7 @@ class SpecCheck:
             ColumnRefused: a column is missing, or of a type that cannot serve.
         """
         from dphist_pipeline.confidential.reading.source import UNIT_UNNAMED, SourceRefused
-        from dphist_pipeline.releasing import _engines as engines
+        from dphist_pipeline.releasing import _engine_choice as engines
         from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
         spec = self.spec
@@ -119,7 +119,7 @@ class SpecCheck:
         Raises:
             ColumnRefused: with the line to write.
         """
-        from dphist_pipeline.releasing import _engines as engines
+        from dphist_pipeline.releasing import _engine_choice as engines
 
         engines.refuse_undeclared_dates(self.spec, {**self.spec.declared_types, **types})
 

@@ -370,7 +370,7 @@ def asked_by_options(
     Raises:
         Refused: a file that cannot be read, another form of a check, a day that is not today, no version of DuckDB.
     """
-    from dphist_pipeline.releasing import _engines as engines
+    from dphist_pipeline.releasing import _engine_choice as engines
 
     decisions = [_query(query)] if query is not None else []
     decisions += [_check(check)] if check is not None else []

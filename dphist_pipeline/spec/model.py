@@ -37,6 +37,8 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
+from dphist_pipeline.spec._family_tables import MECHANISM as TABLES
+from dphist_pipeline.spec._family_tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._quality import (
     DEFAULT_ROWS,
     DEFAULT_SHARE,
@@ -48,8 +50,6 @@ from dphist_pipeline.spec._quality import (
 )
 from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
 from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
-from dphist_pipeline.spec._tables import MECHANISM as TABLES
-from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.amount_axes import FEWEST_PARTS, parts_for, refused_with_amount
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes

@@ -17,7 +17,6 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import _queries as questions
 from dphist_pipeline.confidential import row_queries, scores
 from dphist_pipeline.errors import Halted, TryAgain
-from dphist_pipeline.ledger import amounts
 from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"
@@ -162,7 +161,7 @@ def test_errors_of_the_ledger_only_say_something_and_none_passes_for_another() -
 
 
 def test_amounts_are_texts_too() -> None:
-    assert beyond_words(amounts) == ["With"]  # how many digits are told
+    assert beyond_words(epsilon_text) == ["With"]  # how many digits are told
 
 
 # What changes the books of a ledger: it alone does, entry by entry.

@@ -460,7 +460,7 @@ BOUNDARY = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/laws/_reports.py",
+        "dphist_pipeline/estimates/laws/_report_law.py",
         ("answering/test_reported_answers.py", "statistical/test_report_intervals.py"),
         (
             Mutation("np.maximum(count, 0.0)) for", "count) for", "negative estimates lower the variance"),
@@ -481,7 +481,7 @@ BOUNDARY = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/individual.py",
+        "dphist_pipeline/confidential/row_filter.py",
         ("unit/test_individual_accounts.py",),
         (
             Mutation("if not facts.items() <= found.items() or", "if", "the state of another charge, or form, counts"),
@@ -508,7 +508,7 @@ BOUNDARY = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_individual.py",
+        "dphist_pipeline/releasing/_individual_charge.py",
         ("unit/test_individual_accounts.py",),
         (
             Mutation(

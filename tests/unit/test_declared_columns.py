@@ -27,7 +27,7 @@ from source_scenario import AGE, SECRET, counted, refused, spec
 
 import dphist_pipeline as dph
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.confidential.reading.declared_columns import with_derived_columns
+from dphist_pipeline.confidential.reading.column_sql import with_derived_columns
 from dphist_pipeline.confidential.reading.source import ColumnRefused, OpenedSource
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file

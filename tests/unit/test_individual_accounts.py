@@ -17,12 +17,12 @@ import pytest
 from unit.individual_scenario import READING, TERMS, Office, plan_for
 from unit.ledger_scenario import time_passes
 
-from dphist_pipeline.confidential import individual
+from dphist_pipeline.confidential import row_filter
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing import _individual as releasing
+from dphist_pipeline.releasing import _individual_charge as releasing
 
 PATIENTS = {"often": 3, "seldom": 1, "always": 10}
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
@@ -86,9 +86,9 @@ def test_who_counts_once_in_a_cell_pays_for_one_of_equal_rows(office: Office, tm
     for distinct, kept in ((False, 3), (True, 2)):
         plan = replace(plan_for(3), distinct=distinct)
         place = tmp_path / f"{kept}.parquet"
-        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 1, 100)
+        state = row_filter.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 1, 100)
         assert pq.read_table(place)["paid"].to_pylist() == [kept]
-        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        counted = np.load(row_filter.count_granted(plan, tmp_path / "rows.parquet", state))
         assert counted.sum() == kept
 
 
@@ -102,7 +102,7 @@ def test_a_larger_total_gives_everybody_more(office: Office) -> None:
 def test_a_charge_names_its_state_and_what_came_before_and_a_year_has_one_key(office: Office) -> None:
     office.week(0, PATIENTS)
     office.week(1, PATIENTS)
-    (first, second), states = office.charges(), [individual.whole_state(office.file(place), {}) for place in (0, 1)]
+    (first, second), states = office.charges(), [row_filter.whole_state(office.file(place), {}) for place in (0, 1)]
     assert first.granted is not None and second.granted is not None and states[0] is not None and states[1] is not None
     assert second.granted.after == first.number and second.granted.year == 2026
     assert states[1].facts["before"] == first.granted.state and states[0].key == states[1].key
@@ -113,10 +113,10 @@ def test_a_charge_names_its_state_and_what_came_before_and_a_year_has_one_key(of
 def test_a_new_year_begins_with_nothing_paid_and_another_key(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     for week in range(5):
         office.week(week, PATIENTS)
-    before = individual.whole_state(office.file(), {})
+    before = row_filter.whole_state(office.file(), {})
     time_passes(monkeypatch, "2027-01-02T06:00:00Z")
     assert office.week(5, PATIENTS) == 7
-    after = individual.whole_state(office.file(), {})
+    after = row_filter.whole_state(office.file(), {})
     assert before is not None and after is not None and before.key != after.key
     # The year is over, and all that was charged in it is published: its states are gone.
     assert [*office.states.glob("*.parquet")] == [office.file()]
@@ -133,7 +133,7 @@ def richer(path: Path) -> None:
     """By hand: nobody has paid; everything else is as it was."""
     with pq.ParquetFile(path) as file:
         table, facts = file.read(), file.metadata.metadata
-    with pq.ParquetWriter(path, individual.SCHEMA) as writer:
+    with pq.ParquetWriter(path, row_filter.SCHEMA) as writer:
         writer.write_table(table.set_column(1, "paid", pa.array([0] * len(table), pa.int64())))
         writer.add_key_value_metadata({name: facts[name] for name in facts if name.startswith(b"dphist")})
 
@@ -150,11 +150,11 @@ def test_a_lost_or_damaged_state_is_paid_by_everybody(office: Office, damage: Ca
 
 def test_no_byte_of_a_state_changes_without_being_noticed(office: Office) -> None:
     office.week(0, PATIENTS)
-    content, state = office.file().read_bytes(), individual.whole_state(office.file(), {})
+    content, state = office.file().read_bytes(), row_filter.whole_state(office.file(), {})
     place, whole = office.file().with_name("0.parquet"), pq.read_table(office.file())
     for number in range(0, len(content), 3):
         place.write_bytes(content[:number] + bytes([content[number] ^ 0x15]) + content[number + 1 :])
-        found = individual.whole_state(place, {})
+        found = row_filter.whole_state(place, {})
         if found is not None:
             assert state is not None and found.facts == state.facts and pq.read_table(place).equals(whole)
 
@@ -189,7 +189,7 @@ def test_where_all_states_are_gone_nobody_has_more_than_the_total(office: Office
 
 def test_a_state_that_names_units_in_another_form_is_foreign(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.week(0, PATIENTS)
-    monkeypatch.setattr(individual, "form_of_units", lambda reading: "another form")
+    monkeypatch.setattr(row_filter, "form_of_units", lambda reading: "another form")
     office.week(1, PATIENTS)
     assert office.everybody() == [0, HALF]
 
@@ -198,10 +198,10 @@ def test_the_form_of_units_changes_with_the_reading_and_where_names_are_normalis
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folded = replace(READING, unit_normalise=("fold",))
-    forms = [individual.form_of_units(reading) for reading in (READING, replace(READING, unit_kinds=("UUID",)), folded)]
-    monkeypatch.setattr(individual, "installed_minor", lambda name: "9.9")
-    assert len({*forms, individual.form_of_units(folded)}) == 4
-    assert individual.form_of_units(READING) == forms[0]
+    forms = [row_filter.form_of_units(reading) for reading in (READING, replace(READING, unit_kinds=("UUID",)), folded)]
+    monkeypatch.setattr(row_filter, "installed_minor", lambda name: "9.9")
+    assert len({*forms, row_filter.form_of_units(folded)}) == 4
+    assert row_filter.form_of_units(READING) == forms[0]
 
 
 def test_only_the_newest_states_stay_and_those_of_charges_that_may_still_draw(office: Office) -> None:
@@ -235,8 +235,8 @@ def test_a_state_whose_charge_was_never_made_does_not_count(office: Office, monk
 def test_a_state_is_durable_before_its_charge(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     for name in ("sync_file", "sync_folder"):
-        real = getattr(individual, name)
-        monkeypatch.setattr(individual, name, lambda path, real=real, name=name: (done.append(name), real(path)))
+        real = getattr(row_filter, name)
+        monkeypatch.setattr(row_filter, name, lambda path, real=real, name=name: (done.append(name), real(path)))
     charge = Ledger.charge
     monkeypatch.setattr(Ledger, "charge", lambda self, request: (done.append("charge"), charge(self, request))[1])
     office.week(0, PATIENTS)

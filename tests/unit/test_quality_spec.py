@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
-from dphist_pipeline.releasing.row_quality import half_widths
+from dphist_pipeline.releasing.quality_queries import half_widths
 from dphist_pipeline.spec import _quality as quality
 from dphist_pipeline.spec.model import UNSEEN_CUT
 from dphist_pipeline.workbench.planning.expected_quality import quality_left_out, rows_for_quality

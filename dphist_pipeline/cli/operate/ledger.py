@@ -35,8 +35,8 @@ from dphist_pipeline.cli.terminal import (
     print_warning,
     statement_facts,
 )
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.ledger import Account, Ledger, refuse_unexplained
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.store import Store

@@ -12,7 +12,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.releasing.store import FORM, Store
 from dphist_pipeline.releasing.store_decisions import Adoption, StoreDecisions
 

@@ -34,12 +34,12 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.declared_figures import refuse_untold_figures
+from dphist_pipeline.releasing.quality_queries import half_widths
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec

@@ -20,7 +20,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table, progress
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.local.costs import (
     NOT_COVERED,
     Plan,

@@ -136,7 +136,7 @@ def _release_several(
     from dphist_pipeline.cli.failures import TRY_AGAIN, failure_of, without_control
     from dphist_pipeline.cli.terminal import err, out, print_json, progress
     from dphist_pipeline.errors import DphistError
-    from dphist_pipeline.ledger.amounts import as_text
+    from dphist_pipeline.ledger.epsilon_text import as_text
     from dphist_pipeline.publishing.statements import Statement
     from dphist_pipeline.releasing.release import AwaitsApproval, release_several
     from dphist_pipeline.releasing.release_spec import ReleaseSpec

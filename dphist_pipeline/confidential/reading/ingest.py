@@ -35,7 +35,7 @@ from dphist_pipeline.confidential.reading._positions import (
 )
 from dphist_pipeline.confidential.reading._source_files import find_files, open_files
 from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
-from dphist_pipeline.confidential.reading.declared_columns import (
+from dphist_pipeline.confidential.reading.column_sql import (
     CATEGORIES,
     check_kept,
     kept_rows,

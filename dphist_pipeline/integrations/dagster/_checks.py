@@ -23,7 +23,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.estimate import answer_box
-from dphist_pipeline.integrations.dagster._periods import partitions_of
+from dphist_pipeline.integrations.dagster._partitions import partitions_of
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import AccountRunway

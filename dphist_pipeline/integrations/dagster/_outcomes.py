@@ -11,8 +11,8 @@ import dagster as dg
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.integrations.dagster._checks import CheckResult
-from dphist_pipeline.integrations.dagster._periods import partitions_of
-from dphist_pipeline.integrations.dagster._tables import shown_of_table, table_results
+from dphist_pipeline.integrations.dagster._partitions import partitions_of
+from dphist_pipeline.integrations.dagster._table_assets import shown_of_table, table_results
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release

@@ -33,7 +33,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
-    from dphist_pipeline.confidential.individual import State
+    from dphist_pipeline.confidential.row_filter import State
 
 WAIT_SECONDS = 600.0
 STATE, ANSWERED = ".parquet", ".answered"
@@ -145,7 +145,7 @@ class States:
 
     def state(self, charge: Charge, plan: CountingPlan) -> State | None:
         """The state that a charge names, if it is there, whole, and names units as the plan's rows do."""
-        from dphist_pipeline.confidential.individual import whole_state
+        from dphist_pipeline.confidential.row_filter import whole_state
 
         if charge.granted is None:
             return None
@@ -156,7 +156,7 @@ class States:
 
         Gives what the charge states of it, the state, and the charge whose state came before it, if there is one.
         """
-        from dphist_pipeline.confidential.individual import write_state
+        from dphist_pipeline.confidential.row_filter import write_state
 
         books = self.ledger.books()
         account, year = books.account(self.account), books.year_at(opened.utc_now())
@@ -210,7 +210,7 @@ class States:
 
     def _facts(self, of: OfARelease, granted: Granted, plan: CountingPlan) -> dict[str, str]:
         """What a state says of itself."""
-        from dphist_pipeline.confidential.individual import form_of_units
+        from dphist_pipeline.confidential.row_filter import form_of_units
 
         return {
             "id": granted.state,
@@ -229,7 +229,7 @@ class States:
 
 def _counts(plan: CountingPlan, staged: Path, state: State) -> NDArray[np.int64]:
     from dphist_pipeline.confidential.cube import load_cube
-    from dphist_pipeline.confidential.individual import count_granted
+    from dphist_pipeline.confidential.row_filter import count_granted
 
     cube = count_granted(plan, staged, state)
     counts = load_cube(cube)

@@ -31,12 +31,12 @@ from dphist_pipeline.integrations.dagster._checks import (
     findings,
 )
 from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, report_outcomes
-from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster._partitions import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
 from dphist_pipeline.integrations.dagster._shown import asset_description, drawn_metadata, published_metadata
-from dphist_pipeline.integrations.dagster._tables import table_assets
-from dphist_pipeline.integrations.dagster._upstream import (
+from dphist_pipeline.integrations.dagster._table_assets import table_assets
+from dphist_pipeline.integrations.dagster._upstream_assets import (
     RANGE_END,
     RANGE_START,
     refuse_failed_checks,

@@ -17,6 +17,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import _queries as questions
 from dphist_pipeline.confidential import row_queries, scores
 from dphist_pipeline.errors import Halted, TryAgain
+from dphist_pipeline.ledger import epsilon_text
 from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"

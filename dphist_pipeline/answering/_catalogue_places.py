@@ -50,7 +50,7 @@ class Places:
         """The table of a release, with its schema."""
         return self.internals + identifier(CELLS + release)
 
-    def asked(self, release: str) -> str:
+    def macro_view(self, release: str) -> str:
         """The view of a release that macros read, with its schema."""
         return self.internals + identifier(ASKED + release)
 

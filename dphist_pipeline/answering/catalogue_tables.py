@@ -134,7 +134,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
         names.append(release + EVERY_REVISION)
     for name in names:
         connection.execute(f"DROP VIEW {identifier(name)}")
-        connection.execute(f"DROP VIEW {places.asked(name)}")
+        connection.execute(f"DROP VIEW {places.macro_view(name)}")
     connection.execute(f"DROP TABLE {places.cells(release)}")
     for table in [name for name, (_, columns) in TABLES.items() if "release" in columns.names]:
         connection.execute(f"DELETE FROM {places.table(table)} WHERE release = $release", {"release": release})

@@ -129,7 +129,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     stretches = [[*stretch] for _, stretch in groupby(sources, lambda source: source.entry["grid"])]
     kind = json.dumps([FORM, version(), [stretch[0].entry["grid"] for stretch in stretches]])
     # A workbook has numbers where a column is a number in one publication and text in another, and Parquet has text.
-    held = {} if anew or (has_sheet and len(stretches) > 1) else cells.held(kind)
+    held = {} if anew or (has_sheet and len(stretches) > 1) else cells.parts_in_files(kind)
     missing = [[source for source in stretch if source.key not in held] or stretch[-1:] for stretch in stretches]
     needed = [source for stretch in missing for source in stretch]
     exported = Exported(tuple(source.publication() for source in needed), None, about, withdrawn, is_part)
@@ -153,7 +153,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     is_ours = figures.parquet.is_file() and not (release / DECLARED).exists()
     if is_ours or any("amount" in one.audit for one in exported.publications):
         _write_figures(
-            figures, sources, exported.publications, {} if anew else figures.held(kind), kind, facts, scratch
+            figures, sources, exported.publications, {} if anew else figures.parts_in_files(kind), kind, facts, scratch
         )
     cells.write(parts, kind, csv.header(exported), exported.columns, facts, scratch)
     sync_folder(target.parent)

@@ -226,7 +226,7 @@ def _read_by(statement: Statement) -> dict[str, str]:
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
         decisions = [
-            f"{statement.called(decision)} (entry {decision.number})"
+            f"{statement.name_of_decision(decision)} (entry {decision.number})"
             for decision in statement.decisions
             if decision.kind == kind
         ]

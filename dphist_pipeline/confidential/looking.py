@@ -124,8 +124,8 @@ def _lines(
 
 
 def _axis_lines(plan: CountingPlan, seen: SeenRows | None, rows: int, observed: ObservedRows) -> Iterator[str]:
-    spellings = seen.spellings if seen is not None else [None] * len(plan.read.axes)
-    by_axis = dict(zip((axis.name for axis in plan.read.axes), spellings, strict=True))
+    spellings = seen.spellings if seen is not None else [None] * len(plan.axes_read.axes)
+    by_axis = dict(zip((axis.name for axis in plan.axes_read.axes), spellings, strict=True))
     for axis, (unparsed, undeclared) in zip(plan.domain.axes, observed.failures, strict=True):
         common = by_axis.get(axis.name, [])  # what is derived has no spelling
         declared = f"declared {rows - unparsed - undeclared:,}"
@@ -252,7 +252,7 @@ def _spellings(
     number: int,
     read: Positions,
 ) -> list[tuple[str, int]] | None:
-    axis = plan.read.axes[number]
+    axis = plan.axes_read.axes[number]
     spelling = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
     rows = f"SELECT {spelling} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
     rows += f" FROM ({source.relation}) WHERE {in_period(plan, source)}"

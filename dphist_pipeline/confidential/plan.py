@@ -86,7 +86,7 @@ class CountingPlan:
     misfiled: CountingPlan | None = None  # takes the rows that no period looks for in this period's own files
 
     @property
-    def read(self) -> Domain:
+    def axes_read(self) -> Domain:
         """The axes whose columns are read."""
         return self.domain if self.per_unit is None else Domain(self.per_unit.read)
 

@@ -98,7 +98,7 @@ class UnitValue(ABC):
     def positions(self, block: Block, axis: Axis) -> Numbers:
         """The position of each row along the derived axis, `NONE` where it lies in no cell; proved in each class."""
 
-    def carried(self, days: Numbers, places: Numbers) -> Numbers:
+    def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """Which rows of a unit that goes on later rows need beside its last one and the period's first one.
 
         Args:
@@ -141,7 +141,7 @@ class Number(UnitValue):
         earlier = np.arange(key.size) - np.searchsorted(key, begins)
         return binned_positions(axis, np.maximum(earlier, 0) + 1)
 
-    def carried(self, days: Numbers, places: Numbers) -> Numbers:
+    def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """The last K rows: where the window reaches beyond them, the number is above K, whichever rows lie there."""
         return np.arange(max(0, days.size - self.most), days.size)
 
@@ -188,7 +188,7 @@ class IsNew(UnitValue):
         seen[order] = same & (np.roll(days, 1) >= block.since(self.within)[order])
         return np.where(seen, NO, YES)
 
-    def carried(self, days: Numbers, places: Numbers) -> Numbers:
+    def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """The last row of each position."""
         place = places[self.of]
         _, last = np.unique(place[::-1], return_index=True)

@@ -68,7 +68,7 @@ class RowTable:
         return self.statistics[0] != "cut" or self.axes[0] is None or self.axes[0] in axes
 
     @staticmethod
-    def named(statistic: str, axis: str | None) -> tuple[str, str | None]:
+    def key_of(statistic: str, axis: str | None) -> tuple[str, str | None]:
         """Names the table that a number about rows was bought in; numbers of one table stand together."""
         return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)
 
@@ -251,7 +251,7 @@ class QualityTable:
         return cls(rows)
 
     @property
-    def seen(self) -> int:
+    def rows_seen(self) -> int:
         """How many rows of each unit the table looks at; 1 where it does not count units by their rows."""
         return int(max((row["position"] for row in self.rows if row["statistic"] == "units"), default=1))
 
@@ -286,7 +286,7 @@ class QualityTable:
 
     def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[BoundingEffect]]) -> list[str]:
         """What a reader should know first, a sentence each."""
-        capped = [cap_in_words(audit, self.seen, *cuts[None])] if None in cuts else []
+        capped = [cap_in_words(audit, self.rows_seen, *cuts[None])] if None in cuts else []
         return [*filter(None, [self.failed_nearly_all]), *capped]
 
     def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
@@ -296,7 +296,7 @@ class QualityTable:
         tops = [(most or {}).get(row["axis"], math.inf) for row in rows]
         return standing_out(rows, lines, "numbers of missing or undeclared values", "rows", tops, least)
 
-    def misfiled(self, least: int = 0) -> tuple[list[Row], str]:
+    def misfiled_rows(self, least: int = 0) -> tuple[list[Row], str]:
         """The number of rows in files of another period, as `standing_out` tells it; without it, nothing."""
         rows = [row for row in self.rows if row["statistic"] == "misfiled"]
         return standing_out(rows, len(rows), "numbers of rows in files of another period", "rows", least=least)
@@ -321,7 +321,7 @@ class QualityTable:
         self, has_other: Mapping[str, bool], tables: Iterable[tuple[Domain, Unbiased | None]], bound: int | None
     ) -> dict[str | None, float]:
         """The rows that can have failed on an axis at most; see the function `most_failed`."""
-        return most_failed(self.rows, has_other, tables, bound, self.seen)
+        return most_failed(self.rows, has_other, tables, bound, self.rows_seen)
 
     @property
     def failed_nearly_all(self) -> str:

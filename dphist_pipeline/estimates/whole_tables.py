@@ -128,7 +128,7 @@ class WholeTable:
         return cls(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 
     @classmethod
-    def published(
+    def of_published(
         cls, domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None
     ) -> WholeTable:
         """Whole counts that were published, with their distances from the estimates."""

@@ -74,7 +74,7 @@ def pages(subject: Examined) -> CheckResult:
             PublishedFolder(folder).refuse_links(subject.store.public)
             audit = read_audit(folder)
             try:
-                paths = PublishedPages.read(folder, audit).altered()
+                paths = PublishedPages.read(folder, audit).altered_pages()
                 if paths and (audit.get("versions") or {}).get("dphist-pipeline") != version("dphist-pipeline"):
                     others, paths = others + 1, paths & unlike_their_digests(folder, audit)
                 else:

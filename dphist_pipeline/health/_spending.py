@@ -97,7 +97,7 @@ def ledger_access(subject: Examined) -> CheckResult:
         return _file_access("ledger_access", place)
     finding = _access("ledger_access", subject.ledger.url)
     permissions = subject.ledger.books().permissions
-    if permissions.unstated and finding.state == "ok":
+    if permissions.lacks_list_of_waiting and finding.state == "ok":
         entries = first_names([f"entry {number}" for number in permissions.waiting_before_lists()]) or "none does"
         problem = (
             f"the server does not know which decisions of an earlier version wait for a second signature: {entries}"

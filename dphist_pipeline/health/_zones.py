@@ -15,7 +15,7 @@ def zone_data(subject: Examined) -> CheckResult:
     if subject.store is None or subject.ledger is None:
         return not_looked_at(check, "the ledger cannot be opened")
     releases = sorted({charge.release for charge in subject.ledger.books().every_charge()})
-    cadences = [Cadence.kept(subject.store, release) for release in releases]
+    cadences = [Cadence.last_charged(subject.store, release) for release in releases]
     zones = sorted({cadence.rule.time_zone for cadence in cadences if cadence is not None} - {UTC})
     differences = [found for zone in zones if (found := zone_difference(zone, subject.now)) is not None]
     if differences:

@@ -53,7 +53,7 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     """What is due in a store at an aware moment, for longer than its releases say that it may be."""
     periods, left_out, unknown = [], [], []
     for release in sorted({charge.release for charge in ledger.books().every_charge() if charge.period != EVERYTHING}):
-        cadence = Cadence.kept(store, release)
+        cadence = Cadence.last_charged(store, release)
         if cadence is None:
             unknown.append(release)
             continue

@@ -166,7 +166,7 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
         case "listed":
             # Compared as text: what a server reads as a number is one.
             numbers = str(books.permissions.waiting_before_lists())
-            if account != EVERYWHERE or not books.permissions.unstated or str(facts["waiting"]) != numbers:
+            if account != EVERYWHERE or not books.permissions.lacks_list_of_waiting or str(facts["waiting"]) != numbers:
                 raise _BrokenRule("it lists other decisions than those that wait for a second signature")
     _judge_marks(books.permissions, entry, facts)
 

@@ -93,10 +93,10 @@ class Database(ABC):
         """The parts of an address; an error for anything else."""
         with suppress(ArgumentError, ValueError):
             return sa.make_url(url)
-        raise cls.refused("the address is no SQLAlchemy URL")
+        raise cls.address_error("the address is no SQLAlchemy URL")
 
     @classmethod
-    def refused(cls, problem: str) -> errors.LedgerError:
+    def address_error(cls, problem: str) -> errors.LedgerError:
         """The error for an address where it cannot be kept."""
         return errors.address_refused(cls.noun, problem)
 
@@ -104,7 +104,7 @@ class Database(ABC):
         """The error where there is none."""
         return errors.LedgerError("ledger_missing", where=self.where)
 
-    def altered(self, problem: str) -> errors.LedgerError:
+    def damage_error(self, problem: str) -> errors.LedgerError:
         """The error for a database that does not hold what it should."""
         return errors.LedgerError("ledger_altered", where=self.where, problem=problem)
 
@@ -177,7 +177,7 @@ class SqliteFile(Database):
             problem = "the address has options after a '?'"
         else:
             return cls(Path(read.database))
-        raise cls.refused(problem)
+        raise cls.address_error(problem)
 
     def require_there(self) -> None:
         """Refuses when there is no file: SQLite would make one."""
@@ -248,10 +248,10 @@ class SqliteFile(Database):
         }
         tables = self.tables.tables
         if not sql_by_kind["table"].keys() >= tables.keys():
-            raise self.altered(f"the file holds no {self.noun}")
+            raise self.damage_error(f"the file holds no {self.noun}")
         indexes = {str(index.name) for table in tables.values() for index in table.indexes}
         if sql_by_kind["trigger"] != self.triggers or not sql_by_kind["index"].keys() >= indexes:
-            raise self.altered("the rules that guard its table were removed or changed")
+            raise self.damage_error("the rules that guard its table were removed or changed")
 
     def discard(self) -> None:
         """Deletes the file."""
@@ -274,10 +274,10 @@ class SqliteFile(Database):
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             return self.unusable(errors.READ_ONLY)
         if name.startswith("SQLITE_NOTADB"):
-            return self.altered("the file is no database")
+            return self.damage_error("the file is no database")
         if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):
             return self.unusable(f"the database engine reports {name}")
-        return self.altered(f"the database engine cannot use it ({name or 'unreadable'})")
+        return self.damage_error(f"the database engine cannot use it ({name or 'unreadable'})")
 
 
 def _open() -> sqlite3.Connection:

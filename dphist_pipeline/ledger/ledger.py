@@ -279,7 +279,7 @@ class Ledger(OpenedLedger):
     def _refuse_unlisted(self, writing: Writing) -> None:
         """Refuses to charge where a server's own rules cannot know which decisions wait for a second signature."""
         permissions = writing.books.permissions
-        unstated, waits = permissions.unstated, bool(permissions.waiting)
+        unstated, waits = permissions.lacks_list_of_waiting, bool(permissions.waiting)
         if (unstated or waits) and self._file.lacks_list(writing.connection, unstated, waits):
             raise LedgerError("waiting_unlisted", where=self._file.where)
 

@@ -77,7 +77,7 @@ class OpenedLedger:
         """Every source that any account may read, or that waits for a second signature."""
         return self.books().permissions.sources()
 
-    def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
+    def decisions_for(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for, as they stand now.
 
         Raises:
@@ -287,7 +287,7 @@ class Writing:
             hash="",
         )
         if operator is not None:
-            entry = operator.signed(entry)
+            entry = operator.with_signature(entry)
         entry = replace(entry, hash=seal(entry))
         self.connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
         return entry
@@ -307,7 +307,7 @@ class Writing:
 
         An empty list is entered, too: a server charges nothing before it.
         """
-        if not self.books.permissions.unstated:
+        if not self.books.permissions.lacks_list_of_waiting:
             return None
         numbers = self.books.permissions.waiting_before_lists()
         self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)

@@ -87,7 +87,7 @@ class Permissions:
         return is_waiting
 
     @property
-    def unstated(self) -> bool:
+    def lacks_list_of_waiting(self) -> bool:
         """Whether an account asks for two signatures, and no entry says which decisions of earlier versions wait."""
         return bool(self.two_signatures) and not self.stating
 

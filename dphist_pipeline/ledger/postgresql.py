@@ -119,7 +119,7 @@ class PostgresDatabase(Database):
         except ModuleNotFoundError:
             missing = True
         if missing:
-            raise self.refused(f"the driver is not installed. To install it: {how_to_install('postgresql')}")
+            raise self.address_error(f"the driver is not installed. To install it: {how_to_install('postgresql')}")
 
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
@@ -129,7 +129,7 @@ class PostgresDatabase(Database):
         host = options.pop("host", "") or read.host or ""
         problem = _problem(read, host, options)
         if problem:
-            raise cls.refused(problem)
+            raise cls.address_error(problem)
         return cls(read, host, _tls(host, options))
 
     @contextmanager
@@ -161,7 +161,7 @@ class PostgresDatabase(Database):
         if any(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
-            raise self.refused("the database is not encoded in UTF-8")
+            raise self.address_error("the database is not encoded in UTF-8")
         for index in [index for table in self.tables.tables.values() for index in table.indexes]:
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
@@ -210,7 +210,7 @@ class PostgresDatabase(Database):
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
         if self._triggers(connection) not in self._rules_since(0) or not indexes >= index_names:
-            raise self.altered("the rules that guard its table were removed or changed")
+            raise self.damage_error("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
 
@@ -279,7 +279,7 @@ class PostgresDatabase(Database):
             return errors.LedgerBusy("connection_lost", noun=self.noun, where=self.where, problem=problem)
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
-        return self.altered(f"the database refuses it ({state})")
+        return self.damage_error(f"the database refuses it ({state})")
 
 
 def _is_former(column: object) -> bool:

@@ -81,7 +81,7 @@ class Operator:
                 raise OperatorKeyUnusable(where=str(path), problem=problem)
         return cls.load(path)
 
-    def signed(self, entry: Entry) -> Entry:
+    def with_signature(self, entry: Entry) -> Entry:
         """The entry with this operator's signature in its body; its hash is still to be made."""
         signature = self.private.sign(_text(entry).encode("ascii")).hex()
         signed = {"key": self.public, "signature": signature}

@@ -117,7 +117,7 @@ class Witness:
         """
         own = self._file.place
         if own == ledger or (isinstance(own, Path) and isinstance(ledger, Path) and _is_same_place(own, ledger)):
-            raise self._file.refused(f"{self.where} is the ledger")
+            raise self._file.address_error(f"{self.where} is the ledger")
 
     def refuse_inside(self, store_root: Path) -> None:
         """Refuses a witness in a store's folder, which would be copied together with the store."""
@@ -125,7 +125,7 @@ class Witness:
         if isinstance(own, str):
             return
         if any(_is_same_place(folder, store_root) for folder in Path(os.path.realpath(own)).parents):
-            raise self._file.refused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
+            raise self._file.address_error(f"{self.where} lies inside the store at {store_root}, and is copied with it")
 
     def enrol(self, store_id: str, started_by: str) -> None:
         """Starts a new store's first generation; makes the witness where there is none."""
@@ -296,7 +296,7 @@ class Witness:
         try:
             return Standing(generation, started_by, tuple(WitnessedCharge.read({**row}) for row in rows))
         except (ValueError, TypeError):
-            problem = self._file.altered(f"it holds a charge of store {store_id} that is not written as one")
+            problem = self._file.damage_error(f"it holds a charge of store {store_id} that is not written as one")
         raise problem
 
 

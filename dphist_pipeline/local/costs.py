@@ -128,7 +128,7 @@ def plan_of(spec: CollectionSpec, contributors: int) -> Plan:
 
 def collection_facts(spec: CollectionSpec, question: Question) -> dict[str, Any]:
     """What a spec asks, of whom and at what price, as JSON values."""
-    spec_fields = spec.normalised()
+    spec_fields = spec.as_json()
     return {name: spec_fields[name] for name in DECLARED} | {
         "consumers": [
             {

@@ -141,7 +141,7 @@ def amount_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> di
         for places in [(0,)]
     ]
     cut = next((row for row in rows if row["statistic"] == "undeclared" and row["axis"] == figures.axis.name), None)
-    seen = QualityTable(rows).seen if cut is not None else 0
+    seen = QualityTable(rows).rows_seen if cut is not None else 0
     return {
         "name": _position_name(figures.axis.name, audit),
         "unit": audit["amount"].get("measured_in", ""),
@@ -362,10 +362,10 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     ]
     return {
         "says": table.failed_nearly_all,
-        "capped": cap_in_words(audit, table.seen, *cuts_by_axis.get(None, [None])),
+        "capped": cap_in_words(audit, table.rows_seen, *cuts_by_axis.get(None, [None])),
         "tables": sections,
         "cut": None in cuts_by_axis,
-        "seen": table.seen,
+        "seen": table.rows_seen,
     }
 
 

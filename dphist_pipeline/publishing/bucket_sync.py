@@ -191,7 +191,7 @@ def _connect(address: str) -> Callable[[str, BinaryIO], None]:
     options: Any = {"connect_timeout": "10s", "timeout": "5m", "allow_http": server.startswith("http://")}
     retries: Any = {"max_retries": 4, "retry_timeout": timedelta(minutes=1)}
 
-    def guarded(work: Callable[[], Any]) -> Any:
+    def guard(work: Callable[[], Any]) -> Any:
         try:
             return work()
         except (BaseError, OSError, ValueError) as error:  # their texts may name keys
@@ -199,13 +199,13 @@ def _connect(address: str) -> Callable[[str, BinaryIO], None]:
         mend = "Check the bucket's name, the server, and the keys in the environment and what they may do."
         raise NotSent(address, f"cannot be written: {kind}. {mend}", try_again=kind == "GenericError")
 
-    store = guarded(lambda: from_url(address, client_options=options, retry_config=retries))
+    store = guard(lambda: from_url(address, client_options=options, retry_config=retries))
 
     def put(path: str, file: BinaryIO) -> None:
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         attributes = {"Content-Type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind}
         # What may change is asked for again by whoever keeps copies on the way to a reader.
         attributes |= {} if path.endswith("histogram.parquet") else {"Cache-Control": "no-cache"}
-        guarded(lambda: obstore.put(store, path, file, attributes=attributes))
+        guard(lambda: obstore.put(store, path, file, attributes=attributes))
 
     return put

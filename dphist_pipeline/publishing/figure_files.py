@@ -75,7 +75,7 @@ class DeclaredFigures:
         """Writes the file where it says something else, and tells whether; no file for a release without figures."""
         content = {
             "schema_version": SCHEMA_VERSION,
-            "figures": [figure.normalised() for figure in self.figures],
+            "figures": [figure.as_json() for figure in self.figures],
             "populations": {path: asdict(population) for path, population in self.populations.items()},
         }
         if self.digest == type(self).read(release).digest:
@@ -91,7 +91,7 @@ class DeclaredFigures:
     @property
     def digest(self) -> str:
         """The digest of all that it says."""
-        facts = [[figure.normalised() for figure in self.figures], {p: asdict(o) for p, o in self.populations.items()}]
+        facts = [[figure.as_json() for figure in self.figures], {p: asdict(o) for p, o in self.populations.items()}]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 

@@ -58,7 +58,7 @@ class GrowingTable:
             return {name.decode(): text.decode() for name, text in found.items()}
         return {}
 
-    def held(self, kind: str) -> dict[Key, Part]:
+    def parts_in_files(self, kind: str) -> dict[Key, Part]:
         """The parts in both files, by what they were made from; none where the files are damaged or of another kind.
 
         `kind` is compared with that of `write`: it changes with whatever all rows depend on.

@@ -77,7 +77,9 @@ class LedgerReport:
                         else {"left": as_text(statement.left)}
                     ),
                     "spent_percent": float(100 * statement.spent / statement.total),
-                    "allowed": [f"{decision.kind} {Statement.called(decision)}" for decision in statement.decisions],
+                    "allowed": [
+                        f"{decision.kind} {Statement.name_of_decision(decision)}" for decision in statement.decisions
+                    ],
                     "shared_with": [other.account.name for other in statement.shared],
                     "decisions": [
                         _decision_rows(entry, signers) for entry in entries if _is_about(entry, account.name)

@@ -96,7 +96,7 @@ class PictureSums:
     counted: str = ""
 
     @property
-    def hidden(self) -> NDArray[np.bool_]:
+    def is_hidden(self) -> NDArray[np.bool_]:
         """Whether each number is told as words."""
         return self.values < (-np.inf if self.limit is None else self.limit)
 
@@ -104,8 +104,8 @@ class PictureSums:
     def without_ends(self) -> NDArray[np.bool_]:
         """Whether each number has no interval beside it: it, or the middle of that interval, is told as words."""
         if self.limit is None or self.high is None or self.reach is None:
-            return self.hidden
-        return self.hidden | (self.high - self.reach < self.limit)
+            return self.is_hidden
+        return self.is_hidden | (self.high - self.reach < self.limit)
 
     @property
     def decimals(self) -> int | None:

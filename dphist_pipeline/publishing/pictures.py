@@ -263,7 +263,7 @@ def _bars(sums: PictureSums) -> Drawing:
         shown = zip(sums.low.tolist(), sums.high.tolist(), sums.without_ends.tolist(), strict=True)
         ends = [None if is_hidden else (low, high) for low, high, is_hidden in shown]
     names = _different(axis.ticks, MOST_LETTERS)
-    return Bars(axis, names, np.where(sums.hidden, 0.0, sums.values), ends, _unit(sums)).draw()
+    return Bars(axis, names, np.where(sums.is_hidden, 0.0, sums.values), ends, _unit(sums)).draw()
 
 
 def _heat_map(sums: PictureSums) -> Drawing:
@@ -294,7 +294,7 @@ def _colours(sums: PictureSums) -> tuple[Legend, tuple[NDArray[np.object_], NDAr
 
     Grey where the interval holds 0.
     """
-    hidden = sums.hidden
+    hidden = sums.is_hidden
     grey = _holds_zero(sums) & ~hidden
     bounds = colour_bounds(sums.values[~grey & ~hidden])
     shades = np.searchsorted(bounds[1:-1], sums.values, side="right")
@@ -312,7 +312,7 @@ def _colours(sums: PictureSums) -> tuple[Legend, tuple[NDArray[np.object_], NDAr
 
 def _texts(sums: PictureSums) -> NDArray[np.object_]:
     texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
-    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
+    return np.where(sums.is_hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 
 
 def colour_bounds(values: Reals) -> list[float]:

@@ -80,7 +80,7 @@ class Statement:
         return paid_by_year(self.total, self.account.left_out, everybody)
 
     @staticmethod
-    def called(decision: Decision) -> str:
+    def name_of_decision(decision: Decision) -> str:
         """What a decision allows, by its name; a source with how it is read."""
         return decision.name if decision.reading is None else decision.reading.called
 

@@ -72,7 +72,7 @@ class GrantedRows:
     _counted: tuple[str, NDArray[np.int64]] = field(default=("", np.zeros(0, dtype=np.int64)))  # of which state
 
     @cached_property
-    def staged(self) -> tuple[CountingPlan, Path]:
+    def staged_rows(self) -> tuple[CountingPlan, Path]:
         """The plan and the staged rows."""
         return self.read()
 
@@ -84,7 +84,7 @@ class GrantedRows:
         Raises:
             TryAgain: other releases of the account were being charged all the time.
         """
-        plan, staged = self.staged
+        plan, staged = self.staged_rows
         states = States.of(self.store, self.ledger, self.account)
         with states.lock():
             states.forget()
@@ -106,7 +106,7 @@ class GrantedRows:
         Raises:
             AfterCharge: there is no such state any more.
         """
-        granted, (plan, staged) = charge.granted, self.staged
+        granted, (plan, staged) = charge.granted, self.staged_rows
         assert granted is not None, "every charge to an individual account names its state"
         if self._counted[0] != granted.state:
             state = States.of(self.store, self.ledger, self.account).state(charge, plan)
@@ -192,7 +192,7 @@ class States:
             path.unlink(missing_ok=True)
             answered.unlink(missing_ok=True)
 
-    def answered(self, charge: Charge) -> None:
+    def note_answered(self, charge: Charge) -> None:
         """Notes that all measurements of a charge have answered, so that its state need not outlast its year."""
         if charge.granted is not None and self._path(charge.granted.state).exists():
             self._path(charge.granted.state).with_suffix(ANSWERED).touch()

@@ -88,12 +88,12 @@ def plan_of(
         if spec.family is None
         else _marginals(spec.family, spec.domain, (run or mechanism_run_of(spec)).measured),
     )
-    own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
+    own_files = {pattern for _, pattern in spec.expected_addresses(period, spec.period_rule)}
     needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
     if spec.quality is None or not spec.quality.misfiled or not needed:
         return plan
     source, span = replace(plan.source, needed=needed), spec.own_files_span(period)
-    elsewhere = replace(plan, source=source, period=span, outside=True, domain=plan.read, per_unit=None)
+    elsewhere = replace(plan, source=source, period=span, outside=True, domain=plan.axes_read, per_unit=None)
     return replace(plan, misfiled=elsewhere)
 
 

@@ -73,7 +73,7 @@ def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
 
 
 def _changes(earlier: Any, spec: ReleaseSpec) -> list[Change]:
-    changes = _differences("", earlier, json.loads(canonical_json(spec.digested)))
+    changes = _differences("", earlier, json.loads(canonical_json(spec.digest_facts)))
     return sorted(islice(changes, MOST_COMPARED), key=_weight)
 
 
@@ -85,7 +85,7 @@ def _weight(change: Change) -> int:
 
 def _write(path: Path, spec: ReleaseSpec, mode: int = 0o600) -> None:
     draft = path.with_name(f".{uuid.uuid4().hex}")
-    write_durably(draft, canonical_json(spec.digested).encode("ascii"))
+    write_durably(draft, canonical_json(spec.digest_facts).encode("ascii"))
     draft.chmod(mode)
     draft.replace(path)
 

@@ -43,7 +43,7 @@ class AccountRunway:
     def statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
         """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
         try:
-            statement = Statement.of(Store.named(store).ledger(), spec.account)
+            statement = Statement.of(Store.open_named(store).ledger(), spec.account)
         except DphistError as error:
             return str(error)
         protected = (statement.account.privacy_unit, statement.account.neighbours)

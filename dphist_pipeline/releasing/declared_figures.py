@@ -97,7 +97,7 @@ def refuse_untold_figures(spec: ReleaseSpec) -> list[str]:
         raise figures_refused(spec.release, problems)
     from dphist_pipeline.answering.figure_lines import rehearsal_of_rates
 
-    tables = {"": {"axes": [axis.normalised() for axis in spec.axes]}}
+    tables = {"": {"axes": [axis.as_json() for axis in spec.axes]}}
     if spec.family is not None:
         tables = tables_of(spec.family, spec)
     refused, lacking = rehearsal_of_rates(rates, declared, {name: table["axes"] for name, table in tables.items()})

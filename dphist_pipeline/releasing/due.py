@@ -49,7 +49,7 @@ class Cadence:
         return cls(spec.period_rule, spec.freshness if spec.freshness is not None else _between_ticks(spec.schedule))
 
     @classmethod
-    def kept(cls, store: Store, release: str) -> Self | None:
+    def last_charged(cls, store: Store, release: str) -> Self | None:
         """The cadence of a release as it was last charged; None where no charge by this version kept it."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             fields = json.loads(store.cadence(release).read_bytes())
@@ -129,7 +129,7 @@ class Due:
         left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
             with suppress(PeriodError):  # its spec cut time in another way
-                ready[key] = _ready(rule, rule.named(key))
+                ready[key] = _ready(rule, rule.period_of(key))
         return cls(keys, tuple(unfinished), left_out, ready)
 
     @classmethod

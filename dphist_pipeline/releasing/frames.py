@@ -123,7 +123,7 @@ def count_cube(
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     fields = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
     more = {"unit_normalise": unit_normalise, "derive": derive, "keep": keep}
-    spec = CubeSpec.checked(domain, {**fields, **more}, "count_cube")
+    spec = CubeSpec.of_arguments(domain, {**fields, **more}, "count_cube")
     unit, forms = spec.privacy_unit.columns, spec.unit_normalise
     reading = Reading("frame", None, "frame", unit=unit, unit_normalise=forms)
     plan = CountingPlan(
@@ -176,7 +176,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
 def _narwhals_frame(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
-    categories = {axis.column for axis in plan.read.axes if isinstance(axis, ByText)}
+    categories = {axis.column for axis in plan.axes_read.axes if isinstance(axis, ByText)}
     categories |= {one.column for one in plan.keep if isinstance(one, IsOneOf)}
     return _withheld(plan.source.written, lambda: open_frame(frame, categories))
 
@@ -196,7 +196,7 @@ def _write_frame(opened: OpenFrame, plan: CountingPlan, folder: Path) -> Countin
     objects = _withheld(where, opened.objects)
     axes = (
         with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
-        for axis in plan.read.axes
+        for axis in plan.axes_read.axes
     )
     reading = replace(plan.source.reading, format="parquet")
     source = replace(plan.source, reading=reading, pattern=glob.escape(str(file)))
@@ -215,7 +215,7 @@ def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
     period = () if plan.period_column is None else (plan.period_column,)
     inputs = sorted(inputs_of(plan.derive, plan.keep))
     derived = {one.column for one in plan.derive}
-    read = dict.fromkeys([*(axis.column for axis in plan.read.axes), *unit, *period, *inputs])
+    read = dict.fromkeys([*(axis.column for axis in plan.axes_read.axes), *unit, *period, *inputs])
     return tuple(column for column in read if column not in derived)
 
 

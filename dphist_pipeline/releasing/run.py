@@ -257,7 +257,7 @@ class Run:
             AfterCharge: another host has published.
         """
         if race.by is By.DISALLOWANCE:
-            return self.ledger.allowed(self.request)
+            return self.ledger.decisions_for(self.request)
         assert self.charge is not None, "the other races are about a charge"
         notes = self.ledger.notes(self.charge)
         if race.by is By.REJECTION and "rejected" in notes:
@@ -371,7 +371,7 @@ class Run:
         once: Load = cache(load)
         charge = self.charge
         if charge is None:
-            _ = once() if rows is None else rows.staged
+            _ = once() if rows is None else rows.staged_rows
             self.progress("charging the account" if rows is None else "filtering, counting and charging the account")
             keep_spec(self.store, self.spec)
             self.charge = charge = (self.ledger if rows is None else rows).charge(self.request)
@@ -443,7 +443,7 @@ class Run:
         self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)
         store.forget_kept_runs(self.key)
         if charge.granted is not None:
-            States.of(store, self.ledger, charge.account).answered(charge)
+            States.of(store, self.ledger, charge.account).note_answered(charge)
         self.estimate, self.was_published = estimate, published_digest is not None
         self.scales = {step: scale for count in counts for step, scale in count.scales.items()}
         self.scales |= {table.step: table.scale for table in quality}

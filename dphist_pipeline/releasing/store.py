@@ -210,7 +210,7 @@ class Store:
         return store_unusable(root, f"cannot be opened: {error.strerror}. Run this as the user who releases.")
 
     @classmethod
-    def named(cls, named: Store | Path | None = None) -> Store:
+    def open_named(cls, named: Store | Path | None = None) -> Store:
         """Opens the store to use; see `folder`. One that is open is given as it is."""
         return named if isinstance(named, Store) else cls.open(cls.folder(named))
 

@@ -100,7 +100,7 @@ class StoreDecisions:
 
     def list_waiting(self) -> list[int] | None:
         """Says which decisions of earlier versions wait for a second signature: see `Ledger.list_waiting`."""
-        if not self.ledger.books().permissions.unstated:
+        if not self.ledger.books().permissions.lacks_list_of_waiting:
             return None  # no operator's key is needed
         with self.signing() as operator:
             return self.ledger.list_waiting(operator)
@@ -199,9 +199,9 @@ class StoreDecisions:
             raise nothing_to_waive(release, period, "this release has no periods")
         if period in charged:
             raise nothing_to_waive(release, period, "it was charged already, so it is not due")
-        cadence = Cadence.kept(self.store, release)
+        cadence = Cadence.last_charged(self.store, release)
         if cadence is not None:
-            cadence.rule.named(period)
+            cadence.rule.period_of(period)
         waiver = {"name": f"{release}/{period}{LATER if and_later else ''}"}
         decision = self.allow(EVERYWHERE, {"waiver": waiver}, reason)
         assert decision is not None  # a waiver waits for no second signature
@@ -233,7 +233,7 @@ class StoreDecisions:
             Halted: this user cannot see what was rejected in it.
         """
         adoption = Adoption.of(store)
-        missing, unknown = adoption.unstated(elsewhere), sorted(set(elsewhere) - {*adoption.accounts})
+        missing, unknown = adoption.accounts_to_state(elsewhere), sorted(set(elsewhere) - {*adoption.accounts})
         if missing or unknown:
             raise adoption_unclear(store.root, missing, unknown)
         for epsilon in elsewhere.values():
@@ -267,7 +267,7 @@ class StoreDecisions:
         if (stated["generation"], stated["carried"]) != (
             adoption.generation,
             [charge.facts() for charge in adoption.carried],
-        ) or adoption.unstated(stated["elsewhere"]):
+        ) or adoption.accounts_to_state(stated["elsewhere"]):
             raise LedgerError("adoption_lapsed", number=number)
         adoption.ledger.countersign(number, Operator.load())
         adoption.finish()
@@ -333,7 +333,7 @@ class Adoption:
         """Names of all accounts of the ledger."""
         return [account.name for account in self.ledger.accounts()]
 
-    def unstated(self, elsewhere: Iterable[str]) -> list[str]:
+    def accounts_to_state(self, elsewhere: Iterable[str]) -> list[str]:
         """Accounts of which it must be stated what was spent elsewhere, since no witness knows, and is not."""
         return [] if self.known else sorted({*self.accounts} - {*elsewhere})
 

@@ -76,7 +76,7 @@ class BandedAxisSpec(NamedAxis):
             tidy=self.tidy,
         )
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions; `stop`, `whole`, `tidy` only where used."""
         fields: dict[str, object] = {"column": self.column, "name": self.name, "other": self.other}
         fields[BANDS] = {text: str(end) for text, end in self.bands.items()}

@@ -62,13 +62,13 @@ class NamedAxis(BaseModel):
         """The texts that name its positions, by the fields that give them; `other` may be none of them."""
         return {}
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, as an audit holds them; fields that are newer than digests only where used."""
         raise NotImplementedError
 
-    def digested(self) -> dict[str, object]:
-        """What a spec's digest holds of it: `normalised`, without words that may change as a title may."""
-        return self.normalised()
+    def digest_facts(self) -> dict[str, object]:
+        """What a spec's digest holds of it: `as_json`, without words that may change as a title may."""
+        return self.as_json()
 
 
 class BinnedAxisSpec(NamedAxis):
@@ -120,7 +120,7 @@ class BinnedAxisSpec(NamedAxis):
         lowest, highest = (None if end is None else float(end) for end in (self.lowest, self.highest))
         return BinnedAxis(self.name, self.column, *grid, unit=self.unit, lowest=lowest, highest=highest)
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions, defaults filled in; `whole` and `unit` where used."""
         numbers = {"start": self.start, "stop": self.stop, "width": self.width}
         numbers |= {"lowest": self.lowest, "highest": self.highest}

@@ -90,7 +90,7 @@ class CalendarAxisSpec(NamedAxis):
             self.name, self.column, self._edges, other=self.other, format=None if self.format == ISO else self.format
         )
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; no format where it is `iso`, the default."""
         said = {LABEL, "format"} if self.format == ISO else {LABEL}
         return self.model_dump(mode="json", exclude_none=True, exclude=said)

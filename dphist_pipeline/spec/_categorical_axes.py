@@ -107,14 +107,14 @@ class CategoricalAxisSpec(NamedAxis):
             self.name, self.column, self.values, self.other, self.levels, self.labels, self.tidy, self.spellings
         )
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; those of `WHERE_ANY` only where there are any."""
         fields = self.model_dump(mode="json", exclude={LABEL})
         return {name: value for name, value in fields.items() if value or name not in WHERE_ANY}
 
-    def digested(self) -> dict[str, object]:
-        """As `normalised`, without words that may change as a title may."""
-        return {name: value for name, value in self.normalised().items() if not (self._worded and name == "labels")}
+    def digest_facts(self) -> dict[str, object]:
+        """As `as_json`, without words that may change as a title may."""
+        return {name: value for name, value in self.as_json().items() if not (self._worded and name == "labels")}
 
 
 def _labels(words: Mapping[object, object], beside: bool) -> list[str]:

@@ -46,11 +46,11 @@ class TablesSpec(BaseModel):
     targets: dict[str, Target] = {}
     invariants: FiguresSpec | None = None
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields that a release depends on, as JSON values."""
         fields: dict[str, object] = {"list": [list(table) for table in self.list], "all": self.all}
         fields["weights"] = dict(self.weights)
-        return fields if self.invariants is None else {**fields, "invariants": self.invariants.normalised()}
+        return fields if self.invariants is None else {**fields, "invariants": self.invariants.as_json()}
 
 
 def _with_figures(value: object, info: ValidationInfo) -> object:

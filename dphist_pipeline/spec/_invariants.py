@@ -31,7 +31,7 @@ class FiguresSpec(BaseModel):
     counts: Literal["persons", "rows"]
     figures: tuple[tuple[int, str, str, int], ...]
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, without lines."""
         return {"counts": self.counts, "figures": [list(figure[1:]) for figure in self.figures]}
 

@@ -42,7 +42,7 @@ class QualitySpec(BaseModel):
     by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), tuple_of(0, MOST_BY)] = ()
     misfiled: bool = Field(default=False, strict=True)  # rows in files of another period, which are in none
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values; `misfiled`, which earlier specs did not have, only where it is true."""
         facts: dict[str, object] = {"share": str(self.share), "rows": self.rows, "by": list(self.by)}
         return facts | ({"misfiled": True} if self.misfiled else {})

@@ -113,7 +113,7 @@ class UpstreamFields(RecordSource):
         """Whether the source's address holds placeholders, and so says which files a period needs."""
         return bool(placeholders_of(resolved_address(self.source)))
 
-    def expected(
+    def expected_addresses(
         self, period: Period, rule: PeriodRule, before: int = 0, after: int = 0
     ) -> tuple[tuple[str, str], ...]:
         """The addresses that a period needs, each as messages call it and as a glob or an object's; maybe none.

@@ -131,7 +131,7 @@ class AmountAxisSpec(NamedAxis):
         """The axis, its ends the doubles nearest to the declared ones."""
         return AmountAxis(self.name, self.column, *map(float, self.amount))
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions."""
         return {"column": self.column, "name": self.name, "amount": [str(end) for end in self.amount]}
 

@@ -116,7 +116,7 @@ def domain_of(described: Iterable[object]) -> Domain:
 
 def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
     """What a spec's digest holds of its axes, as JSON values: words that `values` gives to codes are no part of it."""
-    return [axis.digested() for axis in axes]
+    return [axis.digest_facts() for axis in axes]
 
 
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:

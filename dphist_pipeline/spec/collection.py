@@ -436,16 +436,16 @@ class CollectionSpec(BaseModel):
 
     def axes_of(self, consumer: Consumer) -> list[dict[str, object]]:
         """The axes of the consumer's release as JSON values, as the spec of a release writes them."""
-        return [BinnedAxisSpec.model_validate({"column": str(self.value), "edges": consumer.edges}).normalised()]
+        return [BinnedAxisSpec.model_validate({"column": str(self.value), "edges": consumer.edges}).as_json()]
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, intervals as edges, `reports` as written."""
         return {field: _plain(getattr(self, field)) for field in type(self).model_fields}
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return digest_of(self, self.normalised())
+        return digest_of(self, self.as_json())
 
 
 def load_collection(path: Path | str) -> CollectionSpec:

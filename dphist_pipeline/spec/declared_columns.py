@@ -56,7 +56,7 @@ class DerivedColumn(BaseModel):
         """What it holds, in the language of the page."""
         raise NotImplementedError
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
         return self.model_dump(mode="json", exclude_none=True)
 
@@ -191,7 +191,7 @@ class FirstOf(DerivedColumn):
         columns = [f"{one.column} ({one.pattern})" if one.pattern else one.column for one in self.first_of]
         return gettext("the first of these that holds a date: %(columns)s", columns=", ".join(columns))
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; no format where it is `iso`, the default."""
         dates = [{"column": one.column} | ({"format": one.pattern} if one.pattern else {}) for one in self.first_of]
         return {"column": self.column, "first_of": dates}
@@ -229,7 +229,7 @@ class Condition(BaseModel):
         """Which rows it keeps, in the language of the page."""
         raise NotImplementedError
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
         raise NotImplementedError
 
@@ -253,7 +253,7 @@ class IsOneOf(Condition):
         """Which rows it keeps, in the language of the page."""
         return gettext("%(column)s is one of: %(values)s", column=self.column, values=", ".join(self.values))
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
         return {"column": self.column, "is": list(self.values)}
 
@@ -307,7 +307,7 @@ class IsBetween(Condition):
             end=ends["to"],
         )
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
         return {"column": self.column, **{name: str(end) for name, end in self.ends.items()}}
 

@@ -160,7 +160,7 @@ class Translation(BaseModel):
     owners: Owners = ()
     description: Annotated[Text | None, Field(description="text")] = None
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As a JSON value."""
         return {**self.model_dump(), "owners": list(self.owners)}
 
@@ -742,22 +742,22 @@ class DeclaredRelease(EngineField):
         mechanism: NamedMechanism = self.registry.build(self.mechanism, self.plain_settings)
         return mechanism
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""
         special: dict[str, object] = {
             "epsilon": str(self.epsilon),
             "settings": self.registry.settings_of(self.built_mechanism),
-            "axes": [axis.normalised() for axis in self.axes],
+            "axes": [axis.as_json() for axis in self.axes],
             "owners": list(self.owners),
             "deps": list(self.deps),
-            "translation": self.translation and self.translation.normalised(),
+            "translation": self.translation and self.translation.as_json(),
             "source": str(self.source),
             "privacy_unit": str(self.privacy_unit),
-            "quality": self.quality and self.quality.normalised(),
-            "tables": self.tables and self.tables.normalised(),
-            "derive": [one.normalised() for one in self.derive],
-            "keep": [condition.normalised() for condition in self.keep],
-            "figures": [figure.normalised() for figure in self.figures],
+            "quality": self.quality and self.quality.as_json(),
+            "tables": self.tables and self.tables.as_json(),
+            "derive": [one.as_json() for one in self.derive],
+            "keep": [condition.as_json() for condition in self.keep],
+            "figures": [figure.as_json() for figure in self.figures],
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }
@@ -766,16 +766,16 @@ class DeclaredRelease(EngineField):
         return {field: getattr(self, field) for field in type(self).model_fields} | special
 
     @cached_property
-    def digested(self) -> Mapping[str, object]:
+    def digest_facts(self) -> Mapping[str, object]:
         """The fields that are part of the digest, as JSON values."""
-        facts = digest_fields_of(self, {**self.normalised(), "axes": digested_axes(self.axes)})
+        facts = digest_fields_of(self, {**self.as_json(), "axes": digested_axes(self.axes)})
         # What says the default aloud changes nothing.
         return {name: value for name, value in facts.items() if (name, value) != ("period_format", ISO)}
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return sha256(self.digested)
+        return sha256(self.digest_facts)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The spec with other fields; what was derived from it before is derived anew."""
@@ -786,7 +786,7 @@ class DeclaredRelease(EngineField):
 
     def period_named(self, key: str) -> Period:
         """The period with that key; raises PeriodError for another day than the first of a period."""
-        return self.period_rule.named(key)
+        return self.period_rule.period_of(key)
 
     def latest_period(self, now: datetime) -> Period:
         """The last period that ended at least `release_delay_days` ago."""
@@ -807,7 +807,7 @@ class DeclaredRelease(EngineField):
                     first, before = self.period_before(first), before + 1
             else:
                 period = replace(period, start=begins)
-        return self.expected(period, self.period_rule, before, self.files_after)
+        return self.expected_addresses(period, self.period_rule, before, self.files_after)
 
     def own_files_span(self, period: Period) -> Period:
         """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
@@ -854,7 +854,7 @@ class CubeSpec(BaseModel):
         return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
 
     @classmethod
-    def checked(cls, domain: object, written: Mapping[str, object], asker: str) -> Self:
+    def of_arguments(cls, domain: object, written: Mapping[str, object], asker: str) -> Self:
         """The arguments, without mistakes.
 
         `domain`: a grid, or its axes as a spec writes them. `asker`: the function that was called, for messages.

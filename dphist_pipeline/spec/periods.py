@@ -69,7 +69,7 @@ class PeriodRule:
         """The local midnight at which the last period ends; None where a release goes on."""
         return self._from(self._first_day(date.fromisoformat(self.last_day))).end if self.last_day else None
 
-    def named(self, key: object) -> Period:
+    def period_of(self, key: object) -> Period:
         """The period with that key: its first day, its week, or `all`.
 
         A week is numbered as by ISO where it starts on Monday (2026-W10), as by epidemiologists where it starts on

@@ -137,7 +137,7 @@ class Figure(BaseModel):
         having = [name for name, grid in grids.items() if {*self.names} <= names_of_table(grid)]
         return min(having, key=lambda name: grids[name].cells, default=None)
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As a JSON value, without what is not set."""
         return self.model_dump(mode="json", exclude_none=True)
 
@@ -211,7 +211,7 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
 
 
 def figure_of(described: object) -> Figure:
-    """The figure that a JSON value describes, as `Figure.normalised` gives it.
+    """The figure that a JSON value describes, as `Figure.as_json` gives it.
 
     Raises:
         ValueError: it describes none.

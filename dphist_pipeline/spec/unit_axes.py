@@ -143,17 +143,17 @@ class UnitAxisSpec(NamedAxis):
         axis: Axis = self._shape.axis
         return axis
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values; those of its bins where it has some, and the whole description of `of`."""
         fields: dict[str, object] = {"column": self.column, "name": self.name, OF_UNIT: self.of_unit}
         fields |= {} if self.within is None else {"within": self.within}
         if self.of is not None:
-            return fields | {"of": self.of.normalised()}
-        return {**self._shape.normalised(), **fields}
+            return fields | {"of": self.of.as_json()}
+        return {**self._shape.as_json(), **fields}
 
-    def digested(self) -> dict[str, object]:
-        """As `normalised`, without words that may change as a title may."""
-        return self.normalised() | ({} if self.of is None else {"of": self.of.digested()})
+    def digest_facts(self) -> dict[str, object]:
+        """As `as_json`, without words that may change as a title may."""
+        return self.as_json() | ({} if self.of is None else {"of": self.of.digest_facts()})
 
 
 def with_described(
@@ -194,7 +194,7 @@ def read_axes(axes: Iterable[NamedAxis]) -> tuple[tuple[Axis, ...], tuple[int | 
 
 def _reading(axis: NamedAxis) -> str:
     """How an axis is read, as text: all but what it is called."""
-    return canonical_json({**axis.normalised(), "name": ""})
+    return canonical_json({**axis.as_json(), "name": ""})
 
 
 def with_columns(written: Mapping[str, Any]) -> dict[str, Any]:

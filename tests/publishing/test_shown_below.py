@@ -281,7 +281,7 @@ def test_a_picture_of_a_command_draws_no_figure_below_the_limit(store: Store, mo
         plot.write_picture(folder, low, "", file, overwrite=True, over_periods=over)
     plot.release_svg(week)
     assert [picture.sums.limit for picture in drawn] == [10, 10, 10, None, 10]
-    assert "A figure below 10 is not drawn" in drawn[1].note and drawn[1].sums.hidden.all()
+    assert "A figure below 10 is not drawn" in drawn[1].note and drawn[1].sums.is_hidden.all()
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_a_ledger_of_before_in_which_nothing_waits_goes_on_after_its_rules_are_u
     made = Ledger.create(waiting.server.new_database(), ANN)
     fill(made)
     unmarked.undo()
-    assert made.books().permissions.unstated and not made.books().permissions.waiting
+    assert made.books().permissions.lacks_list_of_waiting and not made.books().permissions.waiting
     if rules == "former":
         former_body(Waiting(waiting.server, made, waiting.charger), postgresql._FORMER_NEXT)
         assert made.charge(OF["free"]).allowed, "the server takes nothing as decided that waits"

@@ -51,7 +51,7 @@ def forge(made: Ledger, kind: str, account: str, facts: dict[str, Any], by: Oper
     entry = Entry(
         last.number + 1, kind, account, **key, body=body, previous_hash=last.hash, made_at=last.made_at, hash=""
     )
-    entry = entry if by is None else by.signed(entry)
+    entry = entry if by is None else by.with_signature(entry)
     values = vars(replace(entry, hash=seal(entry)))
     written = ", ".join("NULL" if value is None else repr(value) for value in values.values())
     raw(made.url, f"INSERT INTO ledger_entry ({', '.join(values)}) VALUES ({written})")

@@ -275,7 +275,7 @@ def test_what_was_charged_on_31_december_is_finished_on_2_january_by_the_old_yea
     kept = office.file(4)
     assert kept.exists()  # its charge may still draw, though the year is over
     assert office.week(4, PATIENTS, published=False) == 1 and len(office.charges()) == 6
-    releasing.States.of(office.store, office.ledger, "health").answered(charge)
+    releasing.States.of(office.store, office.ledger, "health").note_answered(charge)
     office.week(6, PATIENTS)
     assert not kept.exists() and not kept.with_suffix(".answered").exists()
 

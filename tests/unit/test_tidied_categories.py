@@ -106,7 +106,7 @@ def test_a_file_of_spellings_counts_as_the_same_ones_in_the_spec(lists):
 def test_tidying_and_spellings_are_in_the_digest_only_where_they_are_used(lists):
     plain = declared(lists)
     assert plain.digest == declared(lists, tidy=[], spellings={}).digest
-    assert not {"tidy", "spellings"} & set(plain.normalised()["axes"][0])
+    assert not {"tidy", "spellings"} & set(plain.as_json()["axes"][0])
     digests = [declared(lists, **more).digest for more in (TIDY, {"tidy": ["trim"]}, {"spellings": {"Bk": "Book"}})]
     (lists / "codes" / "kinds.csv").write_text(FILE.replace("novel", "tale"), encoding="utf-8")
     assert len({plain.digest, *digests, declared(lists, spellings="codes/kinds.csv").digest}) == 5
@@ -115,7 +115,7 @@ def test_tidying_and_spellings_are_in_the_digest_only_where_they_are_used(lists)
 def test_how_a_column_is_read_leaves_the_published_grid_as_it_is(lists):
     read = declared(lists, spellings="codes/kinds.csv", **TIDY)
     assert read.domain == declared(lists).domain
-    assert domain_of(read.normalised()["axes"]) == read.domain
+    assert domain_of(read.as_json()["axes"]) == read.domain
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def quality(
         else:
             _print_numbers(title, *standing, texts)
     _print_failures(quality.table.failures(most, texts.limit), most, texts)
-    misfiled, sentence = quality.table.misfiled(texts.limit)
+    misfiled, sentence = quality.table.misfiled_rows(texts.limit)
     if misfiled:
         print_table(["rows", "estimate", TOGETHER], [(MISFILED, *texts.of(row)) for row in misfiled])
     print_lines(filter(None, [sentence]))

@@ -30,7 +30,7 @@ def look(
     """
     from dphist_pipeline.releasing.operator_look import look as look_at
 
-    look_at(load_spec(spec, store), Store.named(store), _descriptor(), period, reason)
+    look_at(load_spec(spec, store), Store.open_named(store), _descriptor(), period, reason)
 
 
 def _descriptor() -> int:

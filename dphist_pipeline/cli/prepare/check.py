@@ -254,7 +254,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "sensitivity": spec.sensitivity,
         "sensitivity_because": _reason_of_sensitivity(spec),
         "mechanism": spec.mechanism,
-        "settings": spec.normalised()["settings"],
+        "settings": spec.as_json()["settings"],
         "epsilon": str(spec.epsilon),
         "period": spec.period,
         "digest": spec.digest,
@@ -338,7 +338,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 def declared_of(spec: ReleaseSpec) -> dict[str, Any]:
     """What each derived column holds, and which rows count, as JSON values; none where nothing is declared."""
-    derived = {one.column: one.says for one in spec.derive} | in_words([axis.normalised() for axis in spec.axes])
+    derived = {one.column: one.says for one in spec.derive} | in_words([axis.as_json() for axis in spec.axes])
     kept = [one.says for one in spec.keep]
     take = {} if spec.take == "all" else {"take": spec.take}
     return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {}), **take}

@@ -309,7 +309,7 @@ def publish(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("give --revise and --reason TEXT together")
     checked = load_collection(spec)
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     with progress(as_json) as step:
         step("counting reports")
         counted = _count_files(checked, opened_store, reports or [])

@@ -84,7 +84,7 @@ def _release(
     checked = load_spec(spec, store)
     if checked.engine == "duckdb":  # the client of Spark has frames of pandas
         arrow_without_pandas()
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     beside = SpecCheck(checked, opened_store)
     changed = beside.changed_since_signed()
     if changed and not as_json:
@@ -143,7 +143,7 @@ def _release_several(
     from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
     from dphist_pipeline.releasing.store import Store
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     specs: list[ReleaseSpec] = []
     codes: list[int] = []
     facts: dict[str, list[dict[str, Any]]] = {"published": [], "waiting": [], "failed": []}

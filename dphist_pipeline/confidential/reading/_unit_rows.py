@@ -130,7 +130,7 @@ class _Walk:
         unit = block.number_of_units - 1
         begin = int(np.searchsorted(block.units, unit))
         days, places = block.days[begin:], block.places[:, begin:]
-        needed = [value.carried(days, places) + begin for _, value in self._values.values()]
+        needed = [value.rows_to_carry(days, places) + begin for _, value in self._values.values()]
         edges = np.array([rows.height - 1, block.first_of_period[unit]])
         kept = np.unique(np.concatenate([*needed, edges[edges >= 0]]))
         self._counted = int(block.rows_of_period[unit])

@@ -113,7 +113,7 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
 def _put_in_order(plan: CountingPlan, folder: Path, unordered: Path, ordered: Path) -> None:
     """Writes the staged rows of each unit together, in the order of `unit_values`."""
-    places = [f"along_{number}" for number in range(len(plan.read.axes))]
+    places = [f"along_{number}" for number in range(len(plan.axes_read.axes))]
     marks = [] if plan.rows_seen is None else list(mark_words(len(places)))
     statement_text = statement(
         "ingest/order_rows",
@@ -157,7 +157,7 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 
 def _read_columns(plan: CountingPlan, source: OpenedSource) -> set[str]:
     """The columns of a source that staging reads without a query."""
-    columns = {axis.column for axis in plan.read.axes} | {plan.period_column}
+    columns = {axis.column for axis in plan.axes_read.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     columns |= inputs_of(plan.derive, plan.keep)
     return {column for column in source.types if column in columns}
@@ -193,12 +193,12 @@ def prepare_rows(
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
-    as_numbers = (*(axis.column for axis in plan.read.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
+    as_numbers = (*(axis.column for axis in plan.axes_read.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
     source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""), plan.parts)
-        for number, axis in enumerate(plan.read.axes)
+        for number, axis in enumerate(plan.axes_read.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if axis.reads == "numbers" else axis]
     ]
     source = kept_rows(source, plan.keep, types, numbers)
@@ -210,7 +210,7 @@ def prepare_rows(
 
 def _with_digits(plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The types of a source's columns, decimals that are compared with their parameters; no record is read."""
-    columns = [*(axis.column for axis in plan.read.axes), *(one.column for one in plan.keep)]
+    columns = [*(axis.column for axis in plan.axes_read.axes), *(one.column for one in plan.keep)]
     decimals = [column for column in columns if source.types[column] == "DECIMAL"]
     if not decimals:
         return dict(source.types)
@@ -257,7 +257,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.source.tries)
         source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
-        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.read.axes))
+        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.axes_read.axes))
         columns = (*named, *sorted(inputs_of(plan.derive, plan.keep)))
         types = {**source.types, **source.server_times}
         return {column: types[column] for column in columns if column is not None}
@@ -340,9 +340,9 @@ def _columns(
 
 def _check_types(plan: CountingPlan, source: OpenedSource) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
-    columns = (*_unit_of(plan), *(axis.column for axis in plan.read.axes), plan.period_column)
+    columns = (*_unit_of(plan), *(axis.column for axis in plan.axes_read.axes), plan.period_column)
     source.refuse_missing(column for column in columns if column is not None)
-    for axis in plan.read.axes:
+    for axis in plan.axes_read.axes:
         if isinstance(axis, CalendarAxis):  # reads days
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(source, axis.column, kind, axis.format, "format")
@@ -451,7 +451,7 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
     if plan.per_unit is not None:
         places = {
             f"along_{number}": f"CAST(coalesce({read.cell}, {axis.size}) AS INTEGER)"
-            for number, (axis, read) in enumerate(zip(plan.read.axes, axes, strict=True))
+            for number, (axis, read) in enumerate(zip(plan.axes_read.axes, axes, strict=True))
         }
         return {"moment": "CASE WHEN isfinite(moment) THEN epoch_us(moment) END", **places}
     if not plan.marginals:
@@ -467,7 +467,7 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
 def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     """SQL of numbers with a digit for each axis, which says whether the row's value is declared."""
     digits = []
-    for number, (axis, read) in enumerate(zip(plan.read.axes, axes, strict=True)):
+    for number, (axis, read) in enumerate(zip(plan.axes_read.axes, axes, strict=True)):
         outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
         outside = read.outside or outside
         digit = f"CASE WHEN absent_{number} THEN {UNPARSED} WHEN {outside} THEN {UNDECLARED} ELSE 0 END"

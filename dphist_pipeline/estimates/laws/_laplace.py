@@ -109,7 +109,7 @@ class LaplaceInParts(DiscreteLaplace):
         return noise_law(self.scale * self.parts)
 
     @property
-    def named(self) -> str:
+    def scale_text(self) -> str:
         """The scale as published files have it: a fraction that `parts` would reduce, so that it names them, too."""
         return f"{self.scale.numerator * self.parts}/{self.scale.denominator * self.parts}"
 
@@ -158,7 +158,7 @@ def noise_law(scale: Fraction, parts: int = 1) -> NoiseLaw:
 
 
 def named_law(scale: str) -> NoiseLaw:
-    """The law that the text of a scale names in published files; see `LaplaceInParts.named`."""
+    """The law that the text of a scale names in published files; see `LaplaceInParts.scale_text`."""
     return noise_law(Fraction(scale), parts_named(scale))
 
 

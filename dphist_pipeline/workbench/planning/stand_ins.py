@@ -152,7 +152,7 @@ def read_publication(release: str, public: Path | None) -> EarlierPeriod:
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
     """The latest publication of a related release; see `published_before`."""
-    axes = json.loads(json.dumps([axis.normalised() for axis in spec.axes]))  # as an audit holds them
+    axes = json.loads(json.dumps([axis.as_json() for axis in spec.axes]))  # as an audit holds them
     related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
     for release, folder in _latest_publications(public):
         try:

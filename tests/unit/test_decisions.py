@@ -77,7 +77,7 @@ def test_another_reading_of_an_allowed_source_is_refused_with_the_command(
     ledger: Ledger, changes: dict[str, object], says: str
 ) -> None:
     asked = replace(ASKED, source=replace(ADMISSIONS, **changes))  # type: ignore[arg-type]
-    for ask in (ledger.check, ledger.charge, ledger.allowed):
+    for ask in (ledger.check, ledger.charge, ledger.decisions_for):
         with ledger_refuses("not_allowed") as refused:
             ask(asked)
         assert says in str(refused.value) and "dphist ledger allow health --source" in str(refused.value)

@@ -58,7 +58,7 @@ class ReleaseView:
 
     @classmethod
     def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> ReleaseView:
-        """From the audits of its publications."""
+        """Makes the view from the audits of its publications."""
         distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
         # In an order that does not depend on when each was published.
         axes = tuple(axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
@@ -78,7 +78,7 @@ class ReleaseView:
 
     @property
     def comments(self) -> dict[str, str]:
-        """What the published columns mean."""
+        """The meaning of the published columns."""
         return _COMMENTS | {name: text for axis in self.axes for name, text in _axis_comments(axis).items()}
 
     def columns_of(self, axis: str) -> list[str]:

@@ -209,7 +209,7 @@ class _Parser:
 
 
 def _in_single_quotes(category: str, more: str = "") -> str:
-    """How to write a category of several words."""
+    """A sentence that says how to write a category of several words."""
     doubled = category[:60].replace("'", "''")
     return f"write '{doubled}' in single quotes{more}"
 

@@ -57,7 +57,7 @@ class _Source:
         return self.entry["period"], self.entry["revision"], self.sha256
 
     def rows(self) -> int:
-        """How many rows it has, as every publication of its grid."""
+        """The number of its rows, as in every publication of its grid."""
         with suppress(OSError, pa.ArrowInvalid):
             return int(pq.read_metadata(self.file).num_rows)
         raise PublishedFilesDamaged(self.file.parent, f"{self.file.name} is missing or damaged")

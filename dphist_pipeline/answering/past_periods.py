@@ -23,7 +23,7 @@ SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "take", "unit_columns", "que
 
 @dataclass(frozen=True)
 class PeriodComparison:
-    """What comparing a publication with its past found.
+    """The result of comparing a publication with its past.
 
     `periods`: with which it was compared, the latest first; empty where it has no published past. `changes`: each sum
     that rings: axis (empty for the total), value, before, now; in records. `says`: what rings, in one sentence, if

@@ -65,7 +65,7 @@ class PublishedQuality:
 
     @property
     def table(self) -> QualityTable:
-        """What the numbers say."""
+        """The quality table of the numbers."""
         return QualityTable(self.rows)
 
     @property

@@ -35,7 +35,7 @@ MOST_ON_AN_AXIS = 1 << 16
 
 
 class Query(ABC):
-    """What a measurement computes from exact counts, and how far that moves.
+    """A query: the numbers that a measurement computes from exact counts, and how far they move.
 
     Attributes:
         measurement: its name in the journal.
@@ -115,7 +115,7 @@ class Sums(Linear):
 
     @property
     def sizes(self) -> Numbers:
-        """How many cells each group has."""
+        """The number of cells of each group."""
         return np.bincount(self.groups).astype(np.int64)
 
     @property

@@ -102,7 +102,7 @@ def _amount_counts(
 
 
 def _count_misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
-    """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
+    """Counts the rows that a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
     if plan is None or plan.rows_seen is None:
         return np.zeros(1, dtype=np.int64)
     apart = folder / "misfiled"

@@ -53,7 +53,7 @@ class Block:
 
     @cached_property
     def rows_of_period(self) -> Numbers:
-        """How many rows of the period each unit has, those before this block among them; shape (units,)."""
+        """The number of rows of the period of each unit, those before this block among them; shape (units,)."""
         new = self.units[self.carried :][self.inside[self.carried :]]
         counts = np.bincount(new, minlength=self.number_of_units)
         counts[:1] += self.counted
@@ -61,7 +61,7 @@ class Block:
 
     @property
     def number_of_units(self) -> int:
-        """How many units have rows here."""
+        """The number of units that have rows here."""
         return int(self.units[-1]) + 1 if self.units.size else 0
 
     @cached_property

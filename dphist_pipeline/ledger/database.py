@@ -116,7 +116,7 @@ class Database(ABC):
 
     @abstractmethod
     def creation(self) -> AbstractContextManager[Database]:
-        """Where to make the tables; they get their name once they are complete, and replace nothing."""
+        """The place to make the tables in; they get their name once they are complete, and replace nothing."""
 
     @abstractmethod
     def transaction(self, intent: Intent) -> AbstractContextManager[sa.Connection]:

@@ -298,7 +298,7 @@ class Ledger(OpenedLedger):
 
 
 def _grant_facts(granted: Granted | None) -> dict[str, Any]:
-    """What a charge to an individual account states; its year is the entry's."""
+    """The facts that a charge to an individual account adds to its entry; its year is the entry's."""
     if granted is None:
         raise ValueError("a charge to an individual account whose rows were not filtered")
     facts = {**vars(granted), "everybody": exact_text(granted.everybody)}

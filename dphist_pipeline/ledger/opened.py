@@ -60,12 +60,12 @@ class OpenedLedger:
         self._file.discard()
 
     def books(self) -> Books:
-        """What all entries add up to, as they are now; whoever gets them reads them, and changes nothing in them."""
+        """The books of all entries, as they are now; callers read them, and change nothing in them."""
         with self._file.transaction("read") as connection:
             return self._current_books(connection)
 
     def decisions(self, account: str) -> list[Decision]:
-        """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
+        """The decisions in force for an account, oldest first; for `EVERYWHERE`, the folders of code lists."""
         return self.books().permissions.of(account)
 
     def decisions_of(self, charge: Charge) -> list[Decision]:
@@ -130,7 +130,7 @@ class OpenedLedger:
         return self.books().account(text_of("account", name))
 
     def charges(self, release: str, period: str) -> list[Charge]:
-        """What was charged for a release and period, by revision."""
+        """The charges of a release and period, by revision."""
         return [charge for _, charge in sorted(self.books().revisions(release, period).items())]
 
     def published_digest(self, charge: Charge) -> str | None:

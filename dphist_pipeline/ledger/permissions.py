@@ -275,7 +275,7 @@ class Permissions:
         return sorted(set().union(*map(self.owners, readings)) - {account})
 
     def of(self, account: str) -> list[Decision]:
-        """What is allowed for an account, in order."""
+        """The decisions in force for an account, in order."""
         return [decision for _, decision in sorted(self.allowed.items()) if decision.account == account]
 
     def decisions_for(self, request: ChargeRequest) -> tuple[Decision, ...]:
@@ -346,7 +346,7 @@ _what = attrgetter("kind", "reading", "query", "tries", "server", "folder", "als
 
 
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
-    """What the body of an entry of kind 'allowed' states, without number, hash, time and signers.
+    """The decision in the body of an entry of kind 'allowed', without number, hash, time and signers.
 
     Raises:
         ValueError: it states nothing, several things, or something `FOR_ALL` for one account, or the reverse.

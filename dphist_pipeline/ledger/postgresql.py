@@ -88,7 +88,7 @@ def names_server(url: str | sa.URL) -> bool:
 
 
 def ledger_database(url: str | sa.URL) -> Database:
-    """Where a ledger is, by an SQLAlchemy URL of a SQLite file or a PostgreSQL database; it need not be there.
+    """The database of a ledger, by an SQLAlchemy URL of a SQLite file or a PostgreSQL database; it need not be there.
 
     Raises:
         LedgerError: `address_refused`, the URL is neither, or holds a password or other options.
@@ -288,7 +288,7 @@ def _is_former(column: object) -> bool:
 
 
 def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:
-    """What is wrong with an address, without its secrets; nothing if it will do."""
+    """The mistake in an address, without its secrets; empty if it will do."""
     if read.password is not None:
         return "the address holds a password. Take it out, and keep it in ~/.pgpass or PGPASSWORD"
     if set(read.query) - _OPTIONS:
@@ -309,7 +309,7 @@ def is_local(host: str) -> bool:
 
 
 def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
-    """How the connection is encrypted; between machines always, and the server must prove its name."""
+    """The settings of encryption; between machines there always is one, and the server must prove its name."""
     if is_local(host):
         return {"sslmode": "prefer", **options}
     parameters = {"sslmode": "verify-full", "gssencmode": "disable", **options}

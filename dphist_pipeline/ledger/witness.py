@@ -73,13 +73,13 @@ class WitnessedCharge(OfARelease):
         return cls(**facts | {"epsilon": read_exact(facts["epsilon"])})
 
     def facts(self) -> dict[str, Any]:
-        """As a row of the witness, and an adoption that carries the charge over, hold it."""
+        """The fields as a row of the witness, and an adoption that carries the charge over, hold them."""
         return {**vars(self), "epsilon": exact_text(self.epsilon)}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What a ledger, or the witness, holds of a store."""
+    """A summary of the charges that a ledger, or the witness, holds of a store."""
 
     generation: int  # 1 from `dphist init` on, one more with every adoption
     # Hash of the ledger's entry that started the generation. It tells apart two copies that were adopted at the same
@@ -94,7 +94,7 @@ another process made, and the witness saw, in the meantime."""
 
 
 def place_of(folder: Path) -> str:
-    """Where an existing store lies: host, folder, inode. A copy has another inode, even under the same name."""
+    """The place of an existing store: host, folder, inode. A copy has another inode, even under the same name."""
     return f"{socket.gethostname()} {os.path.realpath(folder)} inode {folder.stat().st_ino}"
 
 
@@ -151,7 +151,7 @@ class Witness:
             _append(connection, store_id, ledger, 0)
 
     def standing(self, store_id: str) -> Standing | None:
-        """What the witness holds of a store; None where it holds nothing, or where there is no witness."""
+        """The charges that the witness holds of a store; None where it holds none, or where there is no witness."""
         with suppress(errors.WitnessMissing), self._file.session("read") as connection:
             current = _generation(connection, store_id)
             if current is not None:
@@ -267,7 +267,7 @@ class Witness:
         return set()
 
     def _charges_in_common(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
-        """How many of the ledger's charges, its first ones, the witness holds; refuses where any field differs."""
+        """The number of the ledger's first charges that the witness holds; refuses where any field differs."""
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
         standing = self._standing(connection, store_id, ledger.generation, ledger.started_by)
         for position, charge in enumerate(standing.charges):

@@ -106,7 +106,7 @@ def _triggers(table: sa.Table) -> dict[str, str]:
 
 
 class _OfWitness(Database):
-    """What holds a witness, whatever the database is."""
+    """The parts of a witness that are alike in every kind of database."""
 
     noun = "witness"
     tables = _TABLES

@@ -146,7 +146,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a mechanism is defined.
+    """The place where a mechanism is defined.
 
     Attributes:
         package, version: the installed package that brings it; empty for a mechanism of this folder.

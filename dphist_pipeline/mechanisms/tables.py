@@ -83,7 +83,7 @@ _ALL = "cells"
 
 
 def shares_for(family: Family) -> Shares:
-    """What is measured for a family, and with which shares: from its declared sizes and weights alone."""
+    """The marginals to measure for a family, and their shares: from its declared sizes and weights alone."""
     tables = tuple(map(frozenset, family.tables))
     return _shares(family.domain.shape, tables, family.weights, family.most_cells, family.trees)
 
@@ -129,7 +129,7 @@ def _step_name(family: Family, shares: Shares) -> dict[str, Fraction]:
 
 
 def _groups(domain: Domain, axes: Axes) -> NDArray[np.int64]:
-    """For every cell of a grid its number in a marginal."""
+    """The number in a marginal of every cell of a grid."""
     grid = np.zeros(domain.shape, dtype=np.int64)
     for axis in sorted(axes):
         shape = [1] * len(domain.axes)

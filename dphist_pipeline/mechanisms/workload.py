@@ -58,7 +58,7 @@ def _refuse_path(queries: object) -> object:
 
 
 def _digest(queries: object) -> str:
-    """What settings say of queries, which are too many to print; the audit has them."""
+    """The digest of queries, which are too many to print in settings; the audit has them."""
     return f"sha256:{sha256(queries)}" if queries else ""
 
 

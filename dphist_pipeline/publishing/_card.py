@@ -160,7 +160,7 @@ def rendered_by(audit: Mapping[str, Any]) -> str:
 
 
 def legend() -> dict[str, str]:
-    """What the words of reliability mean."""
+    """The meaning of each word of reliability."""
     return {word: translate(meaning) for word, meaning in RELIABILITY.legend.items()}
 
 
@@ -326,7 +326,7 @@ def covered_in_words(
 
 
 def _findings(estimate: Estimate) -> dict[str, Any]:
-    """What the mechanism found, the largest parts first: name, words, part of the estimate, and size of its error.
+    """The findings of the mechanism, the largest parts first: name, words, part of the estimate, and size of its error.
 
     `unused` is the number of findings that have next to no part, which get no line.
     """

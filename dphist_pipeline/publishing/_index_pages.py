@@ -99,7 +99,7 @@ class CountWords(NamedTuple):
         return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
 
     def in_words(self) -> str:
-        """In the language of the page."""
+        """The words in the language of the page."""
         what = self.what or gettext("rows")
         if self.is_reported:
             return gettext("values reported, estimated from reports that contributors made noisy")
@@ -517,7 +517,7 @@ def _parquet(
 
 
 def _columns(folder: Path, files: Sequence[str], audit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the columns of files with every current cell mean, as the Parquet file says it, without those of axes."""
+    """The meaning of the columns of files with every current cell, by the Parquet file, without those of axes."""
     with suppress(OSError, pa.ArrowInvalid, ValueError, KeyError, TypeError, StopIteration):
         schema = pq.read_schema(folder / next(path for path in files if path.endswith(".parquet")))
         tables = [audit, *(audit.get("tables") or {}).values()]
@@ -528,7 +528,7 @@ def _columns(folder: Path, files: Sequence[str], audit: Mapping[str, Any]) -> li
 
 
 def _about(about: About, title: str, newest: ListedPublication | None) -> dict[str, str]:
-    """What pages say of the publisher; links lead to addresses alone."""
+    """The facts about the publisher for pages; links lead to addresses alone."""
     parts = [
         about.publisher,
         title,

@@ -41,7 +41,7 @@ WIDTHS = (
 
 
 def width_of(text: str, size: float = LABEL) -> float:
-    """How wide a text may be, in pixels, whatever font the reader has."""
+    """The largest width of a text, in pixels, whatever font the reader has."""
     wide = {"W": 1000, "F": 1000}
     units = sum(
         WIDTHS[ord(letter) - 32] if " " <= letter <= "~" else wide.get(unicodedata.east_asian_width(letter), 600)
@@ -103,7 +103,7 @@ class Band:
 
     @staticmethod
     def steps(axis: AxisGroups) -> float:
-        """How many steps an axis takes."""
+        """The number of steps of an axis."""
         return axis.size + (axis.other and axis.size > 1) - INNER + 2 * OUTER
 
     @property
@@ -113,7 +113,7 @@ class Band:
 
     @property
     def end(self) -> float:
-        """Where the axis ends."""
+        """The end of the axis, in pixels."""
         return self.start + self.steps(self.axis) * self.step
 
     def at(self, group: int) -> float:

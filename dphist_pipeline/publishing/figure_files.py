@@ -135,7 +135,7 @@ def places_of(line: Mapping[str, Any]) -> int | None:
 
 
 def made_of(release: Path) -> str:
-    """What the lines of a release were made from; empty where there are none."""
+    """The digest that the lines of a release were made from; empty where there are none."""
     with suppress(OSError, pa.ArrowInvalid):
         metadata: Mapping[bytes, bytes] = pq.read_schema(release / LATEST / f"{LINES}.parquet").metadata or {}
         return metadata.get(MADE_FROM, b"").decode()

@@ -67,7 +67,7 @@ def told_apart(texts: Sequence[str], most: int) -> list[str]:
 
 
 def _shared_words(texts: Sequence[Sequence[str]]) -> int:
-    """How many words all texts begin with; none for less than two texts."""
+    """The number of words that all texts begin with; 0 for less than two texts."""
     if len(texts) < 2:
         return 0
     places = zip(*texts, strict=False)
@@ -75,7 +75,7 @@ def _shared_words(texts: Sequence[Sequence[str]]) -> int:
 
 
 def decimals_of(error: float) -> int:
-    """How many decimals a number deserves: none is finer than the first digit of its standard deviation.
+    """The number of decimals that a number deserves: none is finer than the first digit of its standard deviation.
 
     A number without noise, or of unknown noise, gets none.
     """

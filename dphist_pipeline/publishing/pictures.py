@@ -219,7 +219,7 @@ def _holds_zero(sums: PictureSums) -> NDArray[np.bool_]:
 
 
 def _unit(sums: PictureSums) -> str:
-    """What is counted, as the title of an axis or a legend."""
+    """The unit of the counts, as the title of an axis or a legend."""
     if sums.reported:
         return gettext("values of contributors")
     return (

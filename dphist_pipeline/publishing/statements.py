@@ -85,12 +85,12 @@ class Statement:
 
     @staticmethod
     def name_of_decision(decision: Decision) -> str:
-        """What a decision allows, by its name; a source with how it is read."""
+        """The name of what a decision allows; of a source with how it is read."""
         return decision.name if decision.reading is None else decision.reading.called
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> Statement:
-        """What an account holds now, what was spent of it and by which charges."""
+        """The statement of an account: what it holds now, what was spent of it and by which charges."""
         books = ledger.books()
         account, year = books.account(text_of("account", name)), books.year_at(opened.utc_now())
         shared = [cls._of(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]

@@ -100,7 +100,7 @@ class PublicationRule:
 def approval(
     rule: PublicationRule, ledger: Ledger, charge: Charge, key: Key, remark: str = "", doubt: str = ""
 ) -> dict[str, Any]:
-    """What the audit says of the approval; nothing where a release was published by itself.
+    """The facts of the approval for the audit; none where a release was published by itself.
 
     Args:
         remark: what whoever decides should know of its noisy numbers.

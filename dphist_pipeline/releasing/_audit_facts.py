@@ -36,7 +36,7 @@ WORDS = ("title", "counted", "unit_label", "language")
 
 @dataclass(frozen=True)
 class Judgement:
-    """What published and drawn numbers say of a period.
+    """The verdict of the past and of the total on a period's numbers, before it is published.
 
     `holds_zero`: the interval of the total holds 0. `undeclared`: which axes are nearly all `other`, in words.
     """
@@ -47,7 +47,7 @@ class Judgement:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What its audit says."""
+        """The facts for the audit."""
         facts: dict[str, Any] = {"compared": self.compared.facts} if self.compared.periods else {}
         return facts | ({HOLDS_ZERO: True} if self.holds_zero else {})
 
@@ -76,7 +76,7 @@ def audit_facts(
     ledger: Ledger,
     charge: Charge,
 ) -> dict[str, Any]:
-    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+    """The facts of a release for its audit, beside its charges: from the spec and the ledger, never from records."""
     home = mechanisms.home(spec.mechanism)
     return {
         "schema_version": 2,

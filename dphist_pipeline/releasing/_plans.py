@@ -54,7 +54,7 @@ def plan_of(
     run: MechanismRun | None = None,
     will_charge: bool = False,
 ) -> CountingPlan:
-    """What reading and counting need of a spec, for one period.
+    """The counting plan of a spec for one period.
 
     Args:
         decisions: of operators, that of the source first; a study, which publishes nothing, has none.
@@ -98,7 +98,7 @@ def plan_of(
 
 
 def _unit_rows(spec: ReleaseSpec) -> UnitRows:
-    """What is derived of each unit's rows."""
+    """The plan of what is derived of each unit's rows."""
     _, sources = read_axes(spec.axes)
     values: list[int | UnitValue] = []
     for axis, source in zip(spec.axes, sources, strict=True):
@@ -162,7 +162,7 @@ def mechanism_run_of(spec: ReleaseSpec) -> MechanismRun:
 def request_of(
     spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "", engine: str | None = None
 ) -> ChargeRequest:
-    """What one release of one period asks of the ledger.
+    """The request to the ledger for one release of one period.
 
     `engine`: the one that was charged for; that of the spec when left out. Only a revision has a reason.
     """
@@ -196,7 +196,7 @@ def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def source_plan(records: RecordSource, reading: Reading) -> SourcePlan:
-    """How a source is opened; its files must lie in the reading's folder, where that has one."""
+    """The plan of how a source is read; its files must lie in the reading's folder, where that has one."""
     return SourcePlan(records.source, reading, records.source_pattern)
 
 

@@ -98,7 +98,7 @@ def _more_releases(releases: int) -> str:
 
 
 def _pays_for_rest(spec: ReleaseSpec, periods: int) -> str:
-    """That an account pays for all periods of a release that ends."""
+    """A sentence: the account pays for all periods of a release that ends."""
     if not periods:
         return f"no {spec.period} is left up to {spec.last_period}, the last of the spec"
     those = f"the one {spec.period} that is" if periods == 1 else f"the {periods:,} {spec.period}s that are"
@@ -106,7 +106,7 @@ def _pays_for_rest(spec: ReleaseSpec, periods: int) -> str:
 
 
 def _first_day(spec: ReleaseSpec, statement: Statement) -> str:
-    """Where counting begins, if neither a charge nor the spec says it."""
+    """The day from which runs are counted, if neither a charge nor the spec says it."""
     if _first_of_spec(spec) is not None or _charged_periods(spec, statement):
         return ""
     return f"; counted from the last {spec.period} that is finished today, since the spec has no `first_period`"

@@ -100,12 +100,12 @@ class Due:
 
     @property
     def keys(self) -> list[str]:
-        """What to run, in order."""
+        """The periods to run, in order."""
         return sorted({*self.missing, *self.unfinished})
 
     @classmethod
     def of(cls, release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: datetime) -> Self:
-        """What is due of a release that was charged before; nothing of one that never was.
+        """The due periods of a release that was charged before; none of one that never was.
 
         Rejected and withdrawn periods are charged, so they are never due; nor are those that wait for a person. The
         first charged period is the one that the ledger charged first: history that is released later makes nothing
@@ -134,7 +134,7 @@ class Due:
 
     @classmethod
     def of_spec(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime) -> Self:
-        """What `dphist release --all-due` releases: finished periods, by the spec and the clock alone.
+        """The periods that `dphist release --all-due` releases: finished ones, by the spec and the clock alone.
 
         Those from `first_period` on that are neither charged nor waived, and those that are charged and unpublished,
         also where a person must approve first. Without a `first_period` they begin after the first charged one; before
@@ -194,7 +194,7 @@ def waived_periods(ledger: Ledger, release: str) -> Waived:
 
 
 def unpublished_charges(ledger: Ledger, release: str) -> list[Charge]:
-    """What was charged for a release and is neither published nor rejected, by period and revision."""
+    """The charges of a release that are neither published nor rejected, by period and revision."""
     waiting = [charge for charge, state in charges_of(ledger, release) if state in OPEN_STATES]
     return sorted(waiting, key=attrgetter("period", "revision"))
 

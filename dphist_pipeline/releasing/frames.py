@@ -220,7 +220,7 @@ def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
 
 
 def _withheld(where: str, work: Callable[[], Result]) -> Result:
-    """What an engine gives; its error, which may hold values, becomes ours, without itself as a context."""
+    """Calls an engine; its error, which may hold values, becomes ours, without itself as a context."""
     try:
         return work()
     except (KeyboardInterrupt, SystemExit, GeneratorExit):

@@ -46,7 +46,7 @@ def no_address(root: Path) -> Refused:
 
 
 class NotCopied(Halted):
-    """What was published here is not in the bucket yet."""
+    """Publications of this store are not in the bucket yet."""
 
     def __init__(self, problem: str, try_again: bool = False) -> None:
         self.problem, self.try_again = problem, try_again
@@ -115,7 +115,7 @@ class PublicFolder:
     def refresh_releases(
         self, releases: Sequence[str], made: Sequence[Path], progress: Progress = lambda step: None
     ) -> None:
-        """As `refresh`, for all that some releases have published, by calls that were killed before it, too.
+        """Refreshes all that some releases have published, by calls that were killed before it, too; see `refresh`.
 
         `made`: what this process published, of each release in order: each compares with the one before it already.
 

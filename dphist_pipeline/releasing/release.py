@@ -78,7 +78,7 @@ def _publish_run(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one period of a spec in a call for several.
+    """The outcome of one period of a spec in a call for several.
 
     Attributes:
         period: its key; empty where it was not known which period is meant.

@@ -85,7 +85,7 @@ def upstream_unchecked(spec: ReleaseSpec) -> Refused:
 
 
 def about_refused(faults: list[str]) -> Refused:
-    """What the office wrote about the publisher cannot be read as it meant it: cards would go without."""
+    """The file about the publisher cannot be read: cards would go without it."""
     return Refused(
         f"{'; '.join(faults)}. Cards and pages are written by that file, which lies in the store's folder: mend it "
         "first. Nothing was read or spent.",
@@ -114,7 +114,7 @@ def answers_lost(key: Key) -> AfterCharge:
 
 
 def values_differ(key: Key) -> AfterCharge:
-    """What the journal gives now is not what was published."""
+    """The journal's values differ from the published ones."""
     return AfterCharge(
         f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
         "values than were published. Use the version of dphist-pipeline that published it.",
@@ -170,7 +170,7 @@ class Run:
         cls,
         spec: ReleaseSpec,
         store: Store,
-        named: str | None,
+        period_key: str | None,
         now: datetime,
         reason: str = "",
         progress: Progress = lambda step: None,
@@ -183,7 +183,7 @@ class Run:
         What it gives is equal in every process that joins the same release, and no later step derives it again: what
         the ledger is asked for, the run of the mechanism, and when the numbers are published.
         """
-        period = resolve_period(spec, named, now)
+        period = resolve_period(spec, period_key, now)
         store.sweep()
         ledger = store.ledger()
         finish_withdrawals(store, ledger)
@@ -241,7 +241,7 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Where the release is, or will be, published."""
+        """The folder in which the release is, or will be, published."""
         return self.store.published(self.key)
 
     def refuse_overtaken(self, race: Race, published: bool = False) -> tuple[Decision, ...]:
@@ -347,7 +347,7 @@ class Run:
         return plan, engines.stage(plan, folder, self.progress)
 
     def _plan(self) -> tuple[CountingPlan, tuple[Decision, ...]]:
-        """What is read and counted, and the decisions that allow it."""
+        """The counting plan, and the decisions that allow it."""
         # Before any file is looked for: a source whose permission was withdrawn is not read, whatever was charged.
         decisions = self.refuse_overtaken(Race.DISALLOWED_BEFORE_READING)
         will_charge = self.charge is None
@@ -498,7 +498,7 @@ class Run:
             return replace(publication, replayed=self.was_published)
 
     def _facts_if_approved(self) -> dict[str, Any]:
-        """What the audit will say, beside the charges.
+        """The facts for the audit beside the charges; refuses where an approval is missing.
 
         Raises:
             AwaitsApproval: `publish` holds the release back, and nobody approved yet.
@@ -509,23 +509,23 @@ class Run:
         judgement = judge(self.store.public, facts, estimate)
         remark = QualityTable.of(estimate.quality).failed_nearly_all
         try:
-            approved = approval(self.rule, self.ledger, charge, self.key, remark, judgement.doubt)
+            approval_facts = approval(self.rule, self.ledger, charge, self.key, remark, judgement.doubt)
         except AwaitsApproval:
             if self.rule.judges:
                 self.store.mark_for_approval(charge)
             raise
         figures = figure_facts(self.spec)
-        return facts | approved | judgement.facts | ({"figures": figures} if figures else {})
+        return facts | approval_facts | judgement.facts | ({"figures": figures} if figures else {})
 
     def refresh_catalogue(self) -> None:
         """Builds the catalogue anew unless it holds this release and its figures, and copies to the bucket."""
-        changed = keep_figures(self.store, self.spec)
+        figures_changed = keep_figures(self.store, self.spec)
         PublicFolder(self.store).refresh(self.key, [self.path], self.progress)
-        if changed and len([*self.path.parents[1].glob("period=*")]) > 1:
+        if figures_changed and len([*self.path.parents[1].glob("period=*")]) > 1:
             PublicFolder(self.store).render(self.spec.release, self.progress)  # cards of other periods have lines, too
 
     def waits_for(self) -> str | None:
-        """What a person must do before the release is published; None if nothing."""
+        """Says what a person must do before the release is published; None if nothing."""
         if self.publication is None:
             try:
                 self._facts_if_approved()
@@ -534,7 +534,7 @@ class Run:
         return None
 
     def measurements(self) -> list[dict[str, str]]:
-        """What was asked of the exact counts: a row a step, with its epsilon and the scale of its noise; no answer."""
+        """The queries to the exact counts: a row a step, with its epsilon and the scale of its noise; no answer."""
         if self.publication is not None:
             columns = ("step", "epsilon", "noise_scale")
             return [{name: str(row[name]) for name in columns} for row in self.publication.audit["charges"]]
@@ -554,13 +554,13 @@ class Run:
         if self.publication is not None:
             complete = self.publication.audit["cells"] == self.spec.cells
             return {"cells complete": complete, "charged": charged, "digest matches": True}  # the ledger's, by `replay`
-        kept = replace(self, estimate=None, progress=lambda step: None)
-        if self.estimate is None or not kept.resume() or kept.estimate is None:
+        resumed_run = replace(self, estimate=None, progress=lambda step: None)
+        if self.estimate is None or not resumed_run.resume() or resumed_run.estimate is None:
             raise NotDrawn(self.key)
         return {
-            "cells complete": kept.estimate.cells == self.spec.cells,
+            "cells complete": resumed_run.estimate.cells == self.spec.cells,
             "charged": charged,
-            "digest matches": values_digest(kept.estimate) == values_digest(self.estimate),
+            "digest matches": values_digest(resumed_run.estimate) == values_digest(self.estimate),
         }
 
     @contextmanager

@@ -67,7 +67,7 @@ def nothing_to_waive(release: str, period: str, problem: str) -> Refused:
 
 @dataclass(frozen=True)
 class StoreDecisions:
-    """What operators decide about a store."""
+    """Enters the decisions of operators about a store."""
 
     store: Store
     ledger: Ledger
@@ -116,7 +116,7 @@ class StoreDecisions:
             return self.ledger.allow(account, what, operator, reason, also_of)
 
     def reading(self, base: Path, account: str, also_of: Sequence[str], source: str, **fields: object) -> Reading:
-        """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
+        """The reading of a source, checked by the fields of a spec; kinds of a unit's columns are read from files.
 
         Args:
             source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
@@ -162,7 +162,7 @@ class StoreDecisions:
                 )
 
     def code_lists(self, folder: Path) -> dict[str, Any]:
-        """What declares a folder of code lists public, links followed.
+        """The decision that a folder of code lists is public, links followed.
 
         Raises:
             Refused: the store lies in it, or it in the store; a file of a source lies there; there is no such folder.
@@ -276,7 +276,7 @@ class StoreDecisions:
 
 @dataclass(frozen=True)
 class Adoption:
-    """What adopting a store decides, by what its ledger and its witness hold now."""
+    """The decision to adopt a store, by what its ledger and its witness hold now."""
 
     store: Store
     ledger: Ledger
@@ -321,7 +321,7 @@ class Adoption:
         return cls(store, ledger, witness, standing is not None, carried, not fits, generation, forgotten)
 
     def spent(self) -> dict[str, Fraction]:
-        """What is counted as spent by the witness's word alone, by account."""
+        """The epsilon that is counted as spent by the witness's word alone, by account."""
         names = {charge.account for charge in self.carried}
         return {
             name: sum((charge.epsilon for charge in self.carried if charge.account == name), Fraction(0))
@@ -357,7 +357,7 @@ def asked_by_options(
     clock: str | None = None,
     engine: str | None = None,
 ) -> list[dict[str, Any]]:
-    """What the options of a command ask an operator to allow, in this order.
+    """The decisions that the options of a command ask an operator for, in this order.
 
     Args:
         query: a file of SQL; its bytes are allowed, whatever its name is later.
@@ -413,7 +413,7 @@ def _version(option: str) -> dict[str, Any]:
 
 
 def with_kinds(records: RecordSource) -> Reading:
-    """How a source is read, with the kinds of the unit's columns.
+    """The reading of a source, with the kinds of the unit's columns.
 
     They are read from names and types of columns alone; none if no file is there yet, or a query gives the unit.
     """

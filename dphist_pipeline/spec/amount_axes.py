@@ -48,15 +48,15 @@ class AmountRelease(Protocol):
 
     @property
     def quality(self) -> QualitySpec | None:
-        """What is told of rows."""
+        """The quality table, which tells of rows."""
 
     @property
     def take(self) -> str:
-        """How a unit's rows are chosen."""
+        """The choice among a unit's rows."""
 
     @property
     def engine(self) -> str:
-        """What reads and counts."""
+        """The engine that reads and counts."""
 
     @property
     def sensitivity(self) -> int:
@@ -64,7 +64,7 @@ class AmountRelease(Protocol):
 
     @property
     def mechanism_epsilon(self) -> Fraction:
-        """What the mechanism has of epsilon."""
+        """The mechanism's part of epsilon."""
 
 
 def parts_for(sensitivity: int, epsilon: Fraction) -> int | None:
@@ -137,7 +137,7 @@ class AmountAxisSpec(NamedAxis):
 
     @property
     def remarks(self) -> list[str]:
-        """What the promise asks of the column, which nothing in the files shows."""
+        """Remarks on what the promise asks of the column, which nothing in the files shows."""
         return [FOLLOWS.format(axis=self.name, column=self.column)]
 
     def _mistaken_ends(self) -> Iterator[tuple[Location, str]]:

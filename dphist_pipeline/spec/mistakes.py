@@ -230,7 +230,7 @@ def _one_of(expected: str, value: object) -> str:
 
 
 def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:
-    """What reads a mapping within a spec as a model, and tells all mistakes in it; nothing stays nothing."""
+    """A validator that reads a mapping within a spec as a model, and tells all mistakes in it; None stays None."""
     from pydantic import BeforeValidator, ValidationError
 
     def read(value: object) -> object:

@@ -161,7 +161,7 @@ class Translation(BaseModel):
     description: Annotated[Text | None, Field(description="text")] = None
 
     def as_json(self) -> dict[str, Any]:
-        """As a JSON value."""
+        """All fields as a JSON value."""
         return {**self.model_dump(), "owners": list(self.owners)}
 
 
@@ -618,7 +618,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def cells(self) -> int:
-        """How many cells are published."""
+        """The number of cells that are published."""
         if self.family is None:
             return self.domain.cells
         return sum(self.family.grid(axes).cells for axes in self.family.tables)
@@ -639,7 +639,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def mechanism_epsilon(self) -> Fraction:
-        """What the mechanism has of epsilon: all that no quality table takes."""
+        """The mechanism's part of epsilon: all that no quality table takes."""
         return self.epsilon if self.quality is None else self.epsilon * (1 - self.quality.share)
 
     @property
@@ -698,7 +698,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def history_days(self) -> int:
-        """How many days before a period some of its rows look back to."""
+        """The number of days before a period that some of its rows look back to."""
         return max((axis.days for axis in self.axes if isinstance(axis, UnitAxisSpec)), default=0)
 
     @property
@@ -821,7 +821,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def period_rule(self) -> PeriodRule:
-        """How the release cuts time."""
+        """The rule by which the release cuts time."""
         first_month = MONTHS.index(self.quarter_starts) + 1
         return PeriodRule(
             self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month, self.last_period

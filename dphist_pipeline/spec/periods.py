@@ -48,7 +48,7 @@ class Period:
 
 @dataclass(frozen=True)
 class PeriodRule:
-    """How a release cuts time.
+    """A rule that cuts time into the periods of a release.
 
     Attributes:
         week_starts: the first day of a week.

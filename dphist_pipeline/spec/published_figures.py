@@ -138,7 +138,7 @@ class Figure(BaseModel):
         return min(having, key=lambda name: grids[name].cells, default=None)
 
     def as_json(self) -> dict[str, Any]:
-        """As a JSON value, without what is not set."""
+        """All fields that are set, as a JSON value."""
         return self.model_dump(mode="json", exclude_none=True)
 
 

@@ -163,7 +163,7 @@ def as_glob(address: str) -> str:
 
 
 def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> list[dict[str, str]]:
-    """What stands for each placeholder, for one address after another that a period needs; for `fill_placeholders`.
+    """The values of each placeholder, for one address after another that a period needs; for `fill_placeholders`.
 
     Without a placeholder there is one filling, which is empty. `before`, `after`: so many stretches of time more, of
     the finest placeholder; with `{period}`, whole periods.
@@ -674,7 +674,7 @@ class RecordSource(BaseModel):
 
     @property
     def source_format(self) -> Format:
-        """What the source is, by its name."""
+        """The format of the source, by its name."""
         return format_of(self.source)
 
     @property
@@ -699,7 +699,7 @@ class RecordSource(BaseModel):
 
     @property
     def reading(self) -> Reading:
-        """What would be read and how, as an operator allows it; the address as a spec or a command wrote it."""
+        """The reading that an operator would allow; the address as a spec or a command wrote it."""
         kind = self.source_format
         ways = {field.name: getattr(self, name) for name, field in OPTIONS.items()}
         folder, unit = self._source_folder, self.privacy_unit.columns

@@ -193,7 +193,7 @@ def read_axes(axes: Iterable[NamedAxis]) -> tuple[tuple[Axis, ...], tuple[int | 
 
 
 def _reading(axis: NamedAxis) -> str:
-    """How an axis is read, as text: all but what it is called."""
+    """The reading of an axis, as text: all but its name."""
     return canonical_json({**axis.as_json(), "name": ""})
 
 

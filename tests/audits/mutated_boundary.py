@@ -42,8 +42,8 @@ BOUNDARY = (
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
             Mutation('"partition": query.digest', '"partition": ""', "the journal forgets which groups were asked"),
             Mutation(
-                "WeightedSums(_unpack_lines(kept, self",
-                "query or (_unpack_lines(kept, self",
+                "WeightedSums(_unpack_lines(stored_lines, self",
+                "query or (_unpack_lines(stored_lines, self",
                 "a run goes on with its own weights",
             ),
             Mutation(

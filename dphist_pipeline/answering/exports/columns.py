@@ -21,7 +21,7 @@ from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 
 @dataclass(frozen=True)
 class ExportedCells:
-    """What the columns of a publication are made from.
+    """The arrays from which the columns of a publication are made.
 
     `answered`: what `dph_marginal` and `dph_whole` answer of each cell in declared order, by their columns.
     """

@@ -86,7 +86,7 @@ class Exported:
 
     @property
     def audit(self) -> Mapping[str, Any]:
-        """Of the last publication."""
+        """The audit of the last publication."""
         return self.publications[-1].audit
 
     @property
@@ -286,7 +286,7 @@ def is_local(exported: Exported) -> bool:
 
 
 def counted_of(exported: Exported) -> str:
-    """What the figures are numbers of."""
+    """The things that the figures are numbers of."""
     return counted_words(exported.audit) or (gettext("values") if is_local(exported) else gettext("rows"))
 
 

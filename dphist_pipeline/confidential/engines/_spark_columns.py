@@ -42,7 +42,7 @@ class Columns:
 
     @property
     def schema(self) -> str:
-        """As Spark's reader takes it."""
+        """The schema in the form of Spark's reader."""
         return ", ".join(f"{_identifier(name)} {kind}" for name, kind in self.types.items())
 
     @property

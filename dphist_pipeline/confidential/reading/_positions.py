@@ -32,7 +32,7 @@ MARKS_A_WORD = 39  # digits that fit 63 bits
 
 @dataclass(frozen=True)
 class Positions:
-    """How one axis enters the query."""
+    """The SQL by which one axis enters the query."""
 
     value: str  # the column's value as a number or text, null where it does not parse
     absent: str  # whether the column holds nothing that parses

@@ -224,7 +224,7 @@ def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
 
 
 def _unread_problem(found: SourcePlan) -> str:
-    """What a message says of a source that could not be read to its end."""
+    """The text of a message about a source that could not be read to its end."""
     trusted = ", or a row on which the allowed query fails" if found.query is not None else ""
     store = ", a store that gave no answer or whose files changed" if found.written.in_store else ""
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
@@ -392,7 +392,7 @@ def _check_unit_kinds(plan: CountingPlan, source: OpenedSource) -> None:
 
 
 def _refuse_needless_format(source: OpenedSource, column: str, kind: str, declared: str | None, field: str) -> None:
-    """Only text is written in some format."""
+    """Refuses a format of dates for a column that is no text."""
     kind = source.server_times.get(column, kind)
     if declared and kind not in ALWAYS:
         raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")

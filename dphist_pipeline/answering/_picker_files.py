@@ -63,7 +63,7 @@ _TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days
 
 
 @dataclass(frozen=True)
-class _Publication:
+class _PickerPublication:
     """The latest publication of one period of a table, as the catalogue has it.
 
     `folder`: the release's, or its family's, in the public folder. `release`: the name of the table in SQL. `days`: the
@@ -114,7 +114,7 @@ def write_picker(connection: duckdb.DuckDBPyConnection, public: Path, scratch: P
         connection: to the catalogue as it shall be, attached as `catalogue` and in use.
     """
     old_folders = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
-    releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
+    releases: dict[str, list[_PickerPublication]] = {file.parents[1].name: [] for file in old_folders}
     for one in _latest(connection):
         releases.setdefault(one.folder, []).append(one)
     reached, about = _reach_of_widths(connection), About.of(public)
@@ -125,7 +125,7 @@ def write_picker(connection: duckdb.DuckDBPyConnection, public: Path, scratch: P
             _write_release(connection, public / name, publications, mark, about, scratch)
 
 
-def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
+def _latest(connection: duckdb.DuckDBPyConnection) -> list[_PickerPublication]:
     """The publications that a reader may ask, in order of release and period."""
     query = f"""
         SELECT coalesce(family, release), release, period, revision, CAST(period_start AS VARCHAR),
@@ -133,7 +133,7 @@ def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
         FROM {_PLACES.table("dph_releases")} WHERE is_latest ORDER BY ALL
     """
     return [
-        _Publication(folder, release, period, revision, (first, after), digest, grid, cells, scale)
+        _PickerPublication(folder, release, period, revision, (first, after), digest, grid, cells, scale)
         for folder, release, period, revision, first, after, digest, grid, cells, scale in connection.execute(
             query
         ).fetchall()
@@ -150,7 +150,7 @@ def _reach_of_widths(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list
     return reach
 
 
-def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]], language: str) -> str:
+def _mark(publications: Sequence[_PickerPublication], reached: Mapping[str, list[int]], language: str) -> str:
     """A digest that changes with what `release.js` is made from."""
     facts = [[one.release, one.period, one.revision, one.digest, one.days] for one in publications]
     scales = sorted({one.scale for one in publications if one.scale is not None})
@@ -191,7 +191,7 @@ def _call(name: str, head: Mapping[str, Any], body: str) -> str:
 def _write_release(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
-    publications: Sequence[_Publication],
+    publications: Sequence[_PickerPublication],
     mark: str,
     about: About,
     scratch: Path,
@@ -226,12 +226,12 @@ def _put(file: Path, text: str, scratch: Path) -> None:
 def _release_text(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
-    publications: Sequence[_Publication],
+    publications: Sequence[_PickerPublication],
     heads: Mapping[str, Mapping[str, Any]],
     mark: str,
     about: About,
 ) -> str:
-    tables: dict[str, list[_Publication]] = {}
+    tables: dict[str, list[_PickerPublication]] = {}
     for one in publications:
         tables.setdefault(one.release, []).append(one)
     scales = {one.scale for one in publications if one.scale is not None} | _scales_of_sums(connection, tables)
@@ -267,7 +267,7 @@ def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> li
 def _table(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
-    made: Sequence[_Publication],
+    made: Sequence[_PickerPublication],
     heads: Mapping[str, Mapping[str, Any]],
     about: About,
 ) -> dict[str, Any]:
@@ -385,7 +385,7 @@ def _tiles(head: Mapping[str, Any]) -> Mapping[str, Any]:
     return tiles if isinstance(tiles, dict) else {}
 
 
-def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> list[str]:
+def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _PickerPublication) -> list[str]:
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
@@ -434,7 +434,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     return [_call("cells", head, f"{body},{members(columns)}}}")]
 
 
-def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[NDArray[np.float64]]:
+def _numbers(connection: duckdb.DuckDBPyConnection, one: _PickerPublication) -> list[NDArray[np.float64]]:
     """Estimates, unbiased estimates and numbers of groups of all cells, with nan for null, shape (cells,) each."""
     query = f"""
         SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id FROM {_PLACES.cells(one.release)}

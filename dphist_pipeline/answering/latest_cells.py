@@ -44,7 +44,7 @@ _HISTOGRAM = re.compile(r"(?:.*/tables/(?P<table>[a-z0-9_]+)|.*)/histogram\.parq
 
 
 @dataclass(frozen=True)
-class _Source:
+class _CellsSource:
     """One published table of one period: its entry in `current.json`, its file there and that file's digest."""
 
     entry: Mapping[str, Any]
@@ -89,14 +89,14 @@ def write_latest_cells(public: Path, scratch: Path, anew: bool = False) -> None:
                 _empty(file, scratch)
 
 
-def _places(current: Path) -> Iterator[tuple[str, int, list[_Source]]]:
+def _places(current: Path) -> Iterator[tuple[str, int, list[_CellsSource]]]:
     """The folders below `latest`, and the rows and published tables that each holds."""
-    tables: dict[str, list[_Source]] = {}
+    tables: dict[str, list[_CellsSource]] = {}
     for entry in json.loads(read_regular(current))["periods"]:
         for file in entry["files"]:
             if match := _HISTOGRAM.fullmatch(file["path"]):
                 table = match["table"] or ""
-                source = _Source(entry, table, current.parent / file["path"], file["sha256"])
+                source = _CellsSource(entry, table, current.parent / file["path"], file["sha256"])
                 tables.setdefault(table, []).append(source)
     for table, sources in tables.items():
         by_grid = {source.entry["grid"]: source for source in sources}
@@ -109,7 +109,7 @@ def _places(current: Path) -> Iterator[tuple[str, int, list[_Source]]]:
                 yield "/".join(filter(None, [table, f"period={source.entry['period']}"])), number, [source]
 
 
-def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, anew: bool, scratch: Path) -> None:
+def _write(target: Path, sources: Sequence[_CellsSource], rows: int, about: About, anew: bool, scratch: Path) -> None:
     """Writes the files of a folder if they were made from something else; the one with the mark last."""
     standing = {source.entry["period"] for source in sources}
     release = next(folder.parent for folder in (target, *target.parents) if folder.name == LATEST)
@@ -161,7 +161,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
 
 def _write_figures(
     table: GrowingTable,
-    sources: Sequence[_Source],
+    sources: Sequence[_CellsSource],
     publications: Sequence[Publication],
     held: Mapping[Key, Part],
     kind: str,

@@ -129,7 +129,7 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
 
 
 def _fit_records(
-    layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed, most_steps: float
+    layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_TargetSums], fixed: _Fixed, most_steps: float
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
     from dphist_pipeline.solvers.whole_counts.population import fit_rows, improve
@@ -164,7 +164,7 @@ def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _TargetSums:
     """Wanted sums: of a table, or of a table over some of its axes.
 
     Attributes:
@@ -183,7 +183,7 @@ class _Sums:
         return axes if tuple(shape[axis] for axis in axes) == self.values.shape else ()
 
 
-def _target_sums(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
+def _target_sums(tables: Mapping[str, Estimate], domain: Domain) -> list[_TargetSums]:
     """The cells of all tables, and their sums over some axes, each as the table tells it that knows it best."""
     known: dict[tuple[str, ...], tuple[float, Estimate, tuple[int, ...]]] = {}
     few = sum(2 ** len(made.domain.axes) for made in tables.values()) <= _MOST_SUMS
@@ -210,8 +210,8 @@ def _target_sums(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
 
 
 def _leaning(
-    sums: Mapping[Names, _Sums], variances: Mapping[Names, float], tables: Mapping[str, Estimate]
-) -> dict[Names, _Sums]:
+    sums: Mapping[Names, _TargetSums], variances: Mapping[Names, float], tables: Mapping[str, Estimate]
+) -> dict[Names, _TargetSums]:
     """Sums that lean on their own margins as far as noise hides what they tell beyond these; see `shrunk_interactions`.
 
     A single axis leans on an even line, two axes on the product of their lines, more on the table without the
@@ -219,7 +219,7 @@ def _leaning(
     """
     total = max(1.0, round(exact_sum(next(iter(sums.values())).values)))
     alone: dict[Names, float] = {(): min(_variance(made, ()) for made in tables.values())}
-    found: dict[Names, _Sums] = {}
+    found: dict[Names, _TargetSums] = {}
     for names in sorted(sums, key=lambda one: (len(one), one)):
         shape, one = sums[names].values.shape, sums[names]
         below = [part for part in alone if set(part) < set(names)]
@@ -239,7 +239,7 @@ def _leaning(
     return found
 
 
-def _untold(sums: Sequence[_Sums], population: Population) -> list[_Sums]:
+def _untold(sums: Sequence[_TargetSums], population: Population) -> list[_TargetSums]:
     """The tables of one axis more than those that are told, as their margins alone would give them.
 
     A fit to pairs leaves free how records fall on three axes, and chance decides it. So tables all of whose margins
@@ -258,7 +258,9 @@ def _untold(sums: Sequence[_Sums], population: Population) -> list[_Sums]:
     return [_without_interaction(axes, told, population) for axes in sorted(found)]
 
 
-def _without_interaction(axes: Sequence[int], told: Mapping[frozenset[int], _Sums], population: Population) -> _Sums:
+def _without_interaction(
+    axes: Sequence[int], told: Mapping[frozenset[int], _TargetSums], population: Population
+) -> _TargetSums:
     """A table as its margins alone would give it: pairs as the population has them, larger ones as they are wanted."""
     by = Domain(tuple(population.domain.axes[axis] for axis in axes))
     rows, margins = float(population.rows.sum()), []
@@ -276,7 +278,7 @@ def _without_interaction(axes: Sequence[int], told: Mapping[frozenset[int], _Sum
     steps = tuple(
         (axis, np.arange(size) * stride) for axis, size, stride in zip(axes, by.shape, by.strides, strict=True)
     )
-    return _Sums(steps, wanted, importance)
+    return _TargetSums(steps, wanted, importance)
 
 
 def _cells_apart(names: Names, part: Names, shape: Sequence[int]) -> int:
@@ -290,7 +292,7 @@ def _scaled_to_total(values: Reals, total: float) -> Reals:
     return values * (total / values.sum()) if values.any() else np.full(values.shape, total / values.size)
 
 
-def _firm(sums: _Sums, wholes: Sequence[_Sums], deviation: float) -> _Sums:
+def _firm(sums: _TargetSums, wholes: Sequence[_TargetSums], deviation: float) -> _TargetSums:
     """Sums that are not negative and are parts of sums one level above, or of the total."""
     total = np.array([max(0.0, float(sums.values.sum()))])
     labels, targets = np.zeros(sums.values.size, dtype=np.int64), total
@@ -305,7 +307,7 @@ def _firm(sums: _Sums, wholes: Sequence[_Sums], deviation: float) -> _Sums:
     return replace(sums, values=values.reshape(sums.values.shape))
 
 
-def _part_of(sums: _Sums, whole: _Sums) -> Wholes | None:
+def _part_of(sums: _TargetSums, whole: _TargetSums) -> Wholes | None:
     """The cell of a whole that each sum is a part of, shape (sums,); None if levels do not nest."""
     labels = np.zeros(sums.values.shape, dtype=np.int64)
     above = dict(whole.steps)
@@ -388,17 +390,17 @@ def _variance(made: Estimate, kept: tuple[int, ...]) -> float:
     return max(made.unbiased.variance_of_sum(sums), _LEAST_VARIANCE)
 
 
-def _sums(domain: Domain, made: Estimate, kept: tuple[int, ...], importance: float) -> _Sums:
+def _sums(domain: Domain, made: Estimate, kept: tuple[int, ...], importance: float) -> _TargetSums:
     over = tuple(axis for axis in range(made.values.ndim) if axis not in kept)
     by = Domain(tuple(made.domain.axes[axis] for axis in kept))
     steps: dict[int, Wholes] = {}
     for axis, stride in zip(by.axes, by.strides, strict=True):
         number, groups = _finer(domain, axis)
         steps[number] = steps.get(number, 0) + groups * stride
-    return _Sums(tuple(steps.items()), made.values.sum(axis=over), importance)
+    return _TargetSums(tuple(steps.items()), made.values.sum(axis=over), importance)
 
 
-def _aims(sums: Sequence[_Sums]) -> tuple[Reals, Reals]:
+def _aims(sums: Sequence[_TargetSums]) -> tuple[Reals, Reals]:
     """The wanted cells of all sums, and the importance of each sum."""
     return np.concatenate([one.values.ravel() for one in sums]), np.array([one.importance for one in sums])
 
@@ -458,7 +460,7 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=many))[:-1])
 
 
-def _first_records(layout: CellLayout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
+def _first_records(layout: CellLayout, sums: Sequence[_TargetSums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
     from dphist_pipeline.solvers.whole_counts.population import drawn_records, fit_rows
 

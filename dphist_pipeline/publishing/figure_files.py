@@ -31,7 +31,7 @@ MADE_FROM = b"made_from"
 
 
 @dataclass(frozen=True)
-class Population:
+class FigurePopulation:
     """A population as it was read: `sha256` of its file, the day from which it is used, and its rows as text.
 
     `problem`: why the file cannot be read now; then the rows are those of its last reading, or none.
@@ -55,7 +55,7 @@ class DeclaredFigures:
     """The figures of a release, and the populations that they need by the paths in the spec."""
 
     figures: tuple[Figure, ...] = ()
-    populations: Mapping[str, Population] = field(default_factory=dict)
+    populations: Mapping[str, FigurePopulation] = field(default_factory=dict)
 
     @classmethod
     def read(cls, release: Path) -> Self:
@@ -63,7 +63,7 @@ class DeclaredFigures:
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(read_regular(release / DECLARED))
             populations = {
-                path: Population(
+                path: FigurePopulation(
                     **{**facts, "columns": tuple(facts["columns"]), "rows": tuple(map(tuple, facts["rows"]))}
                 )
                 for path, facts in content["populations"].items()

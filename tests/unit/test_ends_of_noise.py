@@ -77,7 +77,7 @@ def test_a_difference_is_taken_of_numbers_that_are_not_cut_off_yet(monkeypatch: 
 
 def test_a_refinement_without_an_end_stops_where_int64_still_holds_the_number() -> None:
     endless = SimpleNamespace(threshold=lambda k, bits: 1 << bits if k < LARGEST_GEOMETRIC + 9 else 0)
-    table = noise._Table(endless, np.zeros(1, dtype=np.uint64), np.full(1 << 16, -1))  # type: ignore[arg-type]
+    table = noise._ThresholdTable(endless, np.zeros(1, dtype=np.uint64), np.full(1 << 16, -1))  # type: ignore[arg-type]
     assert table.refine(5, LARGEST_GEOMETRIC - 2) == LARGEST_GEOMETRIC
 
 

@@ -30,7 +30,7 @@ from dphist_pipeline.integrations.dagster._checks import (
     copied_of,
     findings,
 )
-from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, report_outcomes
+from dphist_pipeline.integrations.dagster._outcomes import GATE, AssetOutcome, Parts, report_outcomes
 from dphist_pipeline.integrations.dagster._partitions import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
@@ -201,7 +201,7 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         keys = _keys(spec, context)
         totals = Totals(many=len(keys) >= FEW_PERIODS)
 
-        def work(key: str | None) -> Outcome:
+        def work(key: str | None) -> AssetOutcome:
             return _with_numbers(spec, context, totals, _release_period(spec, storage, context, key, publishes))
 
         with catalogue_process():  # one for all periods of a backfill
@@ -239,7 +239,7 @@ def _release_period(
     context: dg.AssetExecutionContext,
     key: str | None,
     publishes: bool,
-) -> Outcome:
+) -> AssetOutcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
     charged, conditions, measurements = "", None, None
     try:
@@ -248,13 +248,13 @@ def _release_period(
         if not all(conditions.values()):
             failed_conditions = ", ".join(name for name, holds in conditions.items() if not holds)
             problem = f"the check `{GATE}` failed: {failed_conditions}; nothing was published"
-            return Outcome(key, charged, conditions, measurements=measurements, problem=problem)
+            return AssetOutcome(key, charged, conditions, measurements=measurements, problem=problem)
         if not publishes:
-            return Outcome(key, charged, conditions, measurements=measurements)
+            return AssetOutcome(key, charged, conditions, measurements=measurements)
         publishing = lambda: _publish_period(run, key, charged, conditions)  # noqa: E731
         return replace(base.withheld("publishing", publishing, HELD, context), measurements=measurements)
     except dg.Failure as failure:
-        return Outcome(key, charged, conditions, measurements=measurements, problem=failure.description)
+        return AssetOutcome(key, charged, conditions, measurements=measurements, problem=failure.description)
 
 
 def _draw_period(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
@@ -281,7 +281,7 @@ def _run_checks(context: dg.AssetExecutionContext, run: Run) -> tuple[str, Mappi
 
 def _publish_period(
     run: Run, key: str | None, charged: str = "", conditions: Mapping[str, bool] | None = None
-) -> Outcome:
+) -> AssetOutcome:
     publication = run.publish()
     try:
         base.with_retries(run.refresh_catalogue)
@@ -290,10 +290,12 @@ def _publish_period(
     else:
         not_copied = ""
     statement = Statement.of(run.ledger, run.spec.account)
-    return Outcome(key, charged, conditions, publication, statement, run.store, not_copied=not_copied)
+    return AssetOutcome(key, charged, conditions, publication, statement, run.store, not_copied=not_copied)
 
 
-def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
+def _with_numbers(
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: AssetOutcome
+) -> AssetOutcome:
     """The same outcome, with what Dagster shows of the publication, and what its checks found."""
     try:
         return base.withheld("answering", partial(_with_metadata, spec, outcome, totals), HELD, context)
@@ -301,7 +303,7 @@ def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: 
         return replace(outcome, problem=failure.description)
 
 
-def _with_metadata(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
+def _with_metadata(spec: ReleaseSpec, outcome: AssetOutcome, totals: Totals) -> AssetOutcome:
     publication, statement, store = outcome.publication, outcome.statement, outcome.store
     if publication is None or statement is None or store is None:
         return outcome
@@ -313,12 +315,12 @@ def _with_metadata(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outco
 
 def _publish_approved(
     spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
-) -> Outcome:
+) -> AssetOutcome:
     try:
         publishing = lambda: _publish_period(_begin_run(spec, storage, context, key), key)  # noqa: E731
         return base.withheld("publishing", publishing, HELD, context)
     except dg.Failure as failure:
-        return Outcome(key, problem=failure.description)
+        return AssetOutcome(key, problem=failure.description)
 
 
 def _begin_run(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
@@ -341,7 +343,7 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         keys = _keys(spec, context)
         totals = Totals(many=len(keys) >= FEW_PERIODS)
 
-        def work(key: str | None) -> Outcome:
+        def work(key: str | None) -> AssetOutcome:
             return _with_numbers(spec, context, totals, _publish_approved(spec, storage, context, key))
 
         with catalogue_process():

@@ -199,7 +199,7 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 # 9,150 until amounts split rows: their parts are staged, bounded, added up, and measured with noise of their own.
 # 9,250 until individual accounts: a filter between reading and bounding, and what their charges may state.
 # 9,750 until axes followed from several rows of one unit: six frozen classes with their proofs, and the walk over rows.
-MOST_LINES = 10_250
+MOST_LINES = 10_300
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
 WORDS = {"errors.py", "epsilon_text.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.

@@ -20,7 +20,7 @@ GEOMETRIC = "geometric"
 MOST_DIGITS = 15
 SMALLEST = Fraction(1, 10**9)
 # Names of an axis that columns of figures have.
-FIGURE_COLUMNS = frozenset({"rows", "figure", "value", "unit", "note"})
+FIGURE_COLUMNS = frozenset({"rows", "figure", "value", "unit", "note", "source_digest"})
 FOLLOWS = (
     "Amount '{axis}': the promise holds only if column '{column}' follows from a unit's own records and public things. "
     "Weights that are calibrated on everybody, or the size or income of a household, depend on other persons: then "

@@ -474,8 +474,6 @@ class DeclaredRelease(EngineField):
                 yield at, f"{what} puts rows in the order of their time; add `period` and `period_column`"
             if self.privacy_unit == EVERY_ROW:
                 yield at, f"{what} is about the rows of a unit, and with `privacy_unit: row` each has one"
-            if self.domain.amount is not None:
-                yield at, f"{what} does not go with an amount axis"
             if self.engine != "duckdb":
                 yield at, f"`engine: {self.engine}` does not serve {what}; use `engine: duckdb`"
         for number, axis in enumerate(self.axes):

@@ -230,6 +230,7 @@ BOUNDARY = (
             Mutation("key = block.units * (int(", "key = 0 * block.units * (int(", "new to somebody else"),
             Mutation("max(0, days.size - self.most)", "max(0, days.size - 1)", "numbers begin anew with each batch"),
             Mutation("counts[:1] += self.counted", "counts[:1] += 0", "visits of an earlier batch are forgotten"),
+            Mutation("is_cut * (parts + 1)", "is_cut * 0", "amounts that were cut are not told"),
         ),
     ),
     Part(
@@ -239,6 +240,7 @@ BOUNDARY = (
             Mutation("return new[new >= block.carried]", "return new", "carried rows are counted twice"),
             Mutation("inside=days >= self._first_day,", "inside=days >= 0,", "history is counted"),
             Mutation("edge = edge[:complete]", "edge = edge[:]", "a unit that goes on is taken twice"),
+            Mutation("parts - is_cut * (plan.parts + 1)", "parts", "an amount that was cut is more than a row"),
         ),
     ),
     Part(

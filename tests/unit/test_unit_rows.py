@@ -358,6 +358,12 @@ def test_the_files_of_history_are_needed_and_one_that_lacks_is_named(tmp_path: P
     (tmp_path / "2026-02-25.parquet").unlink()
     with pytest.raises(FilesMissing, match="2026-02-25"):
         plan_of(one, period)
+    assert (
+        one.with_history(period).start == period.start - timedelta(days=5)
+        and one.with_history(period).end == period.end
+    )
+    alone = ReleaseSpec.from_attributes({**fields, "source": "rows.parquet"}, tmp_path)
+    assert alone.with_history(period) == period  # one file has them all
     weeks = ReleaseSpec.from_attributes({**fields, "source": "{period}.parquet"}, tmp_path)
     assert [Path(called).stem for called, _ in weeks.expected_files(period)] == ["2026-02-23", PERIOD]
 

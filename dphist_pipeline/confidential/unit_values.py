@@ -117,7 +117,7 @@ def split(axis: AmountAxis, values: Numbers, parts: int) -> Numbers:
     """The parts of each row at the upper end of an amount; of values that are cut to an end, `parts` + 1 more."""
     share = (np.clip(values, axis.low, axis.high) - axis.low) / (axis.high - axis.low)
     is_cut = (values < axis.low) | (values > axis.high)
-    return np.floor(share * parts + 0.5).astype(np.int64) + is_cut * (parts + 1)
+    return np.asarray(np.floor(share * parts + 0.5).astype(np.int64) + is_cut * (parts + 1))
 
 
 def placed(block: Block, axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:

@@ -105,9 +105,9 @@ class UnitAxisSpec(NamedAxis):
     def _shape(self) -> Any:
         """The positions that it has, as an axis that were read from a column."""
         if self.amount is not None:
-            written = {"name": self.name, "amount": self.amount, "measured_in": self.measured_in}
+            column, word = self.column or self.name, self.measured_in
             try:
-                return AmountAxisSpec(column=self.column or self.name, **written)
+                return AmountAxisSpec(column=column, name=self.name, amount=self.amount, measured_in=word)
             except ValidationError as error:
                 problems = with_location(error, AmountAxisSpec.model_fields)
             raise MistakesError(problems)

@@ -209,7 +209,7 @@ BOUNDARY = (
                 "if True:",
                 "two units whose names have one hash are bounded together",
             ),
-            Mutation("UInt64) * PAIR +", "UInt64) +", "rows of other units are copies"),
+            Mutation("packed = packed * size +", "packed = packed +", "rows of other units are copies"),
             Mutation("else pl.concat([kept, block])", "else block", "a unit is bounded in every block"),
             Mutation(
                 '"number", "place", *words, "copy")', '"number")', "the order of the engine decides which rows are kept"
@@ -240,7 +240,7 @@ BOUNDARY = (
             Mutation("return new[new >= block.carried]", "return new", "carried rows are counted twice"),
             Mutation("inside=days >= self._first_day,", "inside=days >= 0,", "history is counted"),
             Mutation("edge = edge[:complete]", "edge = edge[:]", "a unit that goes on is taken twice"),
-            Mutation("parts - is_cut * (plan.parts + 1)", "parts", "an amount that was cut is more than a row"),
+            Mutation("shares - is_cut * (plan.parts + 1)", "shares", "an amount that was cut is more than a row"),
         ),
     ),
     Part(

@@ -142,7 +142,7 @@ class _Walk:
 def _staged(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The rows as counting takes them: unit, code or words, amount, and marks where they are asked for."""
     domain, seen = plan.domain, plan.rows_seen is not None
-    positions, outside, parts = [], [], np.zeros(rows.height, dtype=np.int64)
+    positions, outside, shares = [], [], np.zeros(rows.height, dtype=np.int64)
     for number, (axis, value) in enumerate(zip(domain.axes, per_unit.values, strict=True)):
         if isinstance(value, UnitValue):
             position = rows[f"value_{number}"].to_numpy()
@@ -150,10 +150,10 @@ def _staged(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: l
             position = rows[f"along_{value}"].to_numpy().astype(np.int64)
             position = np.where(position < axis.size, position, NONE)
         if number == domain.amount:
-            parts = position if isinstance(value, UnitValue) else rows["amount"].to_numpy().astype(np.int64)
-            is_cut = parts > plan.parts
+            shares = position if isinstance(value, UnitValue) else rows["amount"].to_numpy().astype(np.int64)
+            is_cut = shares > plan.parts
             outside.append(np.where(is_cut | (position == NONE), UNDECLARED, 0))
-            parts, position = parts - is_cut * (plan.parts + 1), np.where(position == NONE, NONE, 0)
+            shares, position = shares - is_cut * (plan.parts + 1), np.where(position == NONE, NONE, 0)
         else:
             outside.append(_outside(axis, position))
         positions.append(position)
@@ -165,7 +165,7 @@ def _staged(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: l
         kind = pl.Int64 if plan.marginals else pl.Int32
         columns[name] = pl.Series(name, np.where(in_cell, code, 0)).cast(kind).set(pl.Series(~in_cell), None)
     if domain.amount is not None:
-        columns["amount"] = pl.Series("amount", parts, pl.Int32)
+        columns["amount"] = pl.Series("amount", shares, pl.Int32)
     if not seen:
         return pl.DataFrame(columns).filter(pl.Series(in_cell))
     digits = _digits(per_unit, rows, outside)

@@ -47,7 +47,7 @@ def test_a_total_differs_from_the_one_before_only_beyond_noise_and_chance(total:
     assert (
         f"{total:,.0f} ± " in told and f"{said} the period before (" in told and "15,000 ± 50 in its revision 2" in told
     )
-    assert "rows (at most 3 of each patient ) in the week of 2 March 2026" in told
+    assert "rows (at most 3 of each patient) in the week of 2 March 2026" in told
 
 
 def test_chance_of_people_with_several_rows_is_allowed_for() -> None:

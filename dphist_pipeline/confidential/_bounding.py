@@ -81,16 +81,15 @@ def count_amounts(staged: Path, cells: int, max_rows: int, key: bytes) -> tuple[
         Kept rows and their parts, shape (cells,) each; exact, since 2^63 holds the parts of 2^47 rows.
     """
     counts, parts, words = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64), ["code", "amount"]
-    most = 2 * _most_rows(SLICE_BYTES * (1 + len(words)))
     for rows in slices(staged, words, key):
-        hashed = rows.select("hash", *words).head(most).collect(engine="streaming")
-        if hashed.height < most:
+        hashed = _hashed(rows, words)
+        if hashed is not None:
             codes, of_rows = hashed["code"].to_numpy(), hashed["amount"].to_numpy()
             counts += np.bincount(codes, minlength=cells)
             # Exact: whole numbers below 2^30 · 2^16 are doubles.
             parts += np.bincount(codes, of_rows, minlength=cells).astype(np.int64)
             hashes = hashed["hash"].sort().rle().struct.unnest()
-        else:  # one unit has so many rows that they are grouped as they are read
+        else:
             sums = pl.len().cast(pl.Int64).alias("rows"), pl.col("amount").cast(pl.Int64).sum().alias("parts")
             counted = rows.group_by("code").agg(*sums).collect(engine="streaming")
             counts[counted["code"].to_numpy()] += counted["rows"].to_numpy()
@@ -116,19 +115,16 @@ def kept_words(
         max_rows: the most rows that are kept of a unit: R, or T for a quality table.
         distinct: whether equal rows of a unit are one row.
     """
-    most = 2 * _most_rows(SLICE_BYTES * (1 + len(words)))
     for rows in slices(staged, words, key, distinct):
-        hashed = rows.select("hash", *words).head(most).collect(engine="streaming")
-        fits = hashed.height < most
-        if not fits:  # one unit has so many rows that they are grouped as they are read
-            hashed = hashed.clear()
-        if fits and _is_cell(rows, words):  # to add up one by one is quicker than to group
+        hashed = _hashed(rows, words)
+        if hashed is not None and _is_cell(rows, words):  # to add up one by one is quicker than to group
             yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
         else:
-            counted = (hashed.lazy() if fits else rows).group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
-            yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
-            del counted
-        hashes = hashed["hash"].sort().rle().struct.unnest() if fits else _rows_by_hash(rows)
+            counted = (rows if hashed is None else hashed.lazy()).group_by(*words).agg(rows=pl.len())
+            grouped = counted.collect(engine="streaming")
+            yield _codes(grouped, words), grouped["rows"].to_numpy().astype(np.int64)
+            del grouped
+        hashes = _rows_by_hash(rows) if hashed is None else hashed["hash"].sort().rle().struct.unnest()
         del hashed  # it is as large as memory allows
         sizes = (PAIR,) if _is_cell(rows, words) else ()
         yield from _corrections(rows, hashes, words, max_rows, key, sizes)
@@ -210,6 +206,13 @@ def _mix(words: Words) -> Words:
 
 def _codes(rows: pl.DataFrame, words: Sequence[str]) -> Numbers:
     return np.stack([rows[word].to_numpy().astype(np.int64) for word in words])
+
+
+def _hashed(rows: pl.LazyFrame, words: Sequence[str]) -> pl.DataFrame | None:
+    """The hashes of rows and their words; None where one unit has so many that they are grouped as they are read."""
+    most = 2 * _most_rows(SLICE_BYTES * (1 + len(words)))
+    hashed = rows.select("hash", *words).head(most).collect(engine="streaming")
+    return hashed if hashed.height < most else None
 
 
 def _is_cell(rows: pl.LazyFrame, words: Sequence[str]) -> bool:

@@ -100,7 +100,9 @@ def test_pages_and_the_command_line_tell_sums_and_no_interval_at_an_end(made: Of
     card = (made.published() / "card.html").read_text(encoding="utf-8")
     assert "1,000 EUR" in card and "65,536 parts" in card and "Of the first 4 rows of each" in card
     assert "mean_cost" in card.partition('id="figures"')[2].partition("</section>")[0]
-    assert "sum_cost" in (made.store / "public" / "wards" / "index.html").read_text(encoding="utf-8")
+    page = made.store / "public" / "wards"
+    assert "sum_cost" in (page / "index.html").read_text(encoding="utf-8")
+    assert '"amount": "cost"' in (page / "picker" / "release.js").read_text(encoding="utf-8").replace('":"', '": "')
     assert made.run("answer", "wards", "--mean", "cost", "--by", "ward").code == 0
     assert len(made.run("answer", "wards", "--sum", "cost", "--by", "ward", "--json").json["rows"]) == 3
     assert "is an amount" in made.run("answer", "wards", "--where", "cost < 10").err

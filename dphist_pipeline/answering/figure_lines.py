@@ -211,13 +211,13 @@ class Asking:
         ends = [None if end is None else str(end) for end in (figure.mean.low, figure.mean.high)]
         counts = self._call("dph_marginal", grid, (by,), {"period": period})
         means = self._call("dph_mean", grid, (figure.mean.axis, *ends), {"period": period, "by": by})
-        # Both have a row for each value of the axes, in one order.
-        return [
-            mean
-            if count["ci_lower"] is None or count["ci_lower"] > 0
-            else {**mean, "ci_lower": None, "reason": NOT_ABOVE_NOISE}
-            for count, mean in zip(counts, means, strict=True)
-        ]
+
+        def key(row: Mapping[str, Any]) -> tuple[object, ...]:
+            return row["period"], row["revision"], *_values(figure, row).values()
+
+        known = {key(count) for count in counts if count["ci_lower"] is None or count["ci_lower"] > 0}
+        unknown = {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
+        return [mean if key(mean) in known else {**mean, **unknown} for mean in means]
 
     def _call(
         self,
@@ -280,10 +280,15 @@ def _anew(one: Told, declared: DeclaredFigures, figure: Figure) -> str:
     return "; ".join(notes)
 
 
+def _values(figure: Figure, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a figure's axes in a row of a macro, by column."""
+    return {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
+
+
 def _shown(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
     """What a line has of a row of a macro: values of axes, the number that is told first, and remarks."""
-    axes = {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
-    axes = {name: OTHER if value is None and name in figure.by else value for name, value in axes.items()}
+    values = _values(figure, row).items()
+    axes = {name: OTHER if value is None and name in figure.by else value for name, value in values}
     number = HeadlineFigure.of(row)
     lower, upper = row["ci_lower"], row["ci_upper"]
     reason = row.get("reason", "")

@@ -43,11 +43,12 @@ from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
+from dphist_pipeline.publishing.published_estimate import published_figures
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 6  # of all these files
+FORM = 7  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
@@ -60,6 +61,7 @@ _THIS = "release = $release AND period = $period AND revision = $revision"
 _ENDS = ("estimate", "ci_lower", "ci_upper")
 _TEXTS = {"no_interval": notes.NO_INTERVAL, "cuts_group": notes.CUTS_GROUP, "smoothed": notes.SMOOTHED}
 _TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days": notes.MISSING_DAYS}
+_TEXTS |= {"known": notes.KNOWN, "beyond": notes.BEYOND}
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,14 @@ class _Publication:
         """A digest that changes with its file."""
         return _digest([FORM, self.digest])
 
+    def published(self, release: Path) -> Path:
+        """The folder of its files."""
+        folder = release / f"period={self.period}" / f"revision={self.revision}"
+        return PublishedFolder(folder).table(self.table) if self.table else folder
+
     def audit(self, release: Path) -> Mapping[str, Any]:
         """Its audit, which the catalogue was made from."""
-        folder = release / f"period={self.period}" / f"revision={self.revision}"
-        folder = PublishedFolder(folder).table(self.table) if self.table else folder
-        read: Mapping[str, Any] = json.loads(read_regular(folder / "audit.json"))
+        read: Mapping[str, Any] = json.loads(read_regular(self.published(release) / "audit.json"))
         return read
 
 
@@ -390,7 +395,9 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
-    may be counted; `cut` what `_rows_cut` gives, 0 where contributors sent reports.
+    may be counted; `known`, only where figures are public, has for each axis the labels of its positions (null where
+    all are alike), how many labels each has, and the figures by labels; `cut` what `_rows_cut` gives, 0 where
+    contributors sent reports.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -411,6 +418,9 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
         "lines": lines,
         "sums": sums,
     }
+    if (known := published_figures(one.published(release), audit)) is not None:
+        labels = [along.tolist() if along.any() else None for along in known.labels]
+        facts["known"] = [labels, [*known.figures.shape], known.figures.ravel().tolist()]
     estimate, unbiased, groups = _numbers(connection, one)
     if domain.amount is not None:
         law_facts["noise_variance"] *= 2

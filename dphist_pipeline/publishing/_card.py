@@ -293,17 +293,24 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
     `around_zero` is its interval if that holds 0. A figure below `limit` is told as words, without its interval.
     """
     figure = HeadlineFigure.of(vars(total))
-    if limit is not None and figure.value < limit:
+    if limit is not None and figure.value < limit and not figure.is_known:
         not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
         ends = not_shown if figure.lower <= 0 else None
-        return {"total": words_for(limit), "total_reach": None, "total_ends": None, "around_zero": ends}
+        return {
+            "total": words_for(limit),
+            "total_known": None,
+            "total_reach": None,
+            "total_ends": None,
+            "around_zero": ends,
+        }
     value, half, lower, upper = (
         None if number is None or math.isnan(number) else shown_number(number, figure.decimals)
         for number in (figure.value, figure.half, figure.lower, figure.upper)
     )
-    ends = None if lower is None or upper is None else _range(lower, upper)
+    ends = None if lower is None or upper is None or figure.is_known else _range(lower, upper)
     return {
         "total": value,
+        "total_known": pgettext("reliability", "known") if figure.is_known else None,
         "total_reach": half,
         "total_ends": ends if figure.half is None else None,
         "around_zero": ends if figure.lower <= 0 else None,
@@ -314,6 +321,8 @@ def covered_in_words(
     total: Mapping[str, str | None], estimate: Estimate, quality: Mapping[str, Any] | None, audit: Mapping[str, Any]
 ) -> list[str]:
     """What the error beside the total covers and what not, a sentence each; the picker says it in the same words."""
+    if total["total_known"]:
+        return [gettext("The total is a public figure, without noise.")]
     said = []
     if total["total_reach"]:
         said.append(gettext("± %(half)s is the noise alone.", half=total["total_reach"]))

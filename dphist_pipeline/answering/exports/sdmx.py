@@ -29,6 +29,7 @@ from dphist_pipeline.answering.exports.rows import (
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.base.languages.texts import gettext, language, marked, translated
+from dphist_pipeline.estimates.notes import KNOWN
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import visible
 
@@ -214,6 +215,8 @@ class _Structure:
     def _meaning(self, column: ExportColumn) -> str:
         meaning = translated(column.meaning)
         words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
+        if any("invariants" in one.audit for one in self._exported.publications):
+            words += f"; known: {translated(KNOWN)}"
         return f"{meaning}: {words}" if column.name == "reliability" else meaning
 
     def _data_structure(self, structures: ET.Element) -> None:

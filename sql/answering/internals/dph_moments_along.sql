@@ -192,7 +192,7 @@ first_problems AS (
 )
 SELECT
     moments AS _moments,
-    grouped.* EXCLUDE (period, revision, _name, _position, _first, _cells, _estimate, _unbiased)
+    grouped.* EXCLUDE (period, revision, _name, _position, _first, _cells, _estimate, _unbiased, _known)
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN moments ON true
 LEFT JOIN (
     SELECT k.period, k.revision, k.cell, min(k._first) AS first FROM keyed AS k GROUP BY k.period, k.revision, k.cell

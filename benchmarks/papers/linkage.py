@@ -50,7 +50,7 @@ def study(quick: bool) -> Section:
         "release publishes, as in the paper; `boxes of …`: cut from both owners' whole "
         "counts to at most 1 % of all pairs. The paper tells neither ξ₀ nor the depth of the kd-tree. ξ₀ is a multiple "
         "of v, the variance of the noise of a cell, and α₁ = α/4. A finer partition saves more pairs and loses more "
-        "matches, so that dpcube is judged beside the kd-tree, of depths 3 to 10, with as many blocks as nearly as can "
+        "matches, so that dpcube stands beside the kd-tree, of depths 3 to 10, with as many blocks as nearly as can "
         f"be; beside trees of depth 3, 4 and our default for all to see. {repeat} releases each, Δ = 1. Settings of a "
         "claim: α = "
         f"{', '.join(ALPHAS)} with two attributes in (a), one to six attributes at α = {ALPHA} in (b). One block of "

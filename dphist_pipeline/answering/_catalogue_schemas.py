@@ -161,6 +161,7 @@ QUALITY = _schema(
     ("noise_scale", _REAL, "scale of its discrete Laplace noise"),
     ("noise_variance", _REAL, "variance of its noise"),
     ("most", _REAL, "what the published counts allow it to be at most; null where they do not tell"),
+    ("bounded", _TEXT, "what the bound cuts: rows, or cells where a unit counts once in each"),
 )
 DISTANCES = _schema(
     *(_RELEASE, _PERIOD, _REVISION),

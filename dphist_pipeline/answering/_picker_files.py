@@ -308,6 +308,7 @@ def _table(
         "axes": axes,
         "periods": periods,
         "better": [json.loads(names) for names in places],
+        **({"amount": audit["amount"]["axis"]} if "amount" in audit else {}),
     }
 
 

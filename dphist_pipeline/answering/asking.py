@@ -154,6 +154,22 @@ class Publication:
         (row,) = self._rows(macro, axis, *texts, self._whole_bins(box))
         return found_in_row(Answer, row)
 
+    def mean_by(self, by: Sequence[str], axis: str, low: End, high: End, box: Box) -> pa.Table:
+        """The mean of a binned axis or an amount for each value of some axes or levels: `dph_mean`; see `mean`.
+
+        One row per combination in which the box has cells: the columns of the axes, then those of an answer.
+        """
+        return self._moments("dph_mean", by, axis, (low, high), box)
+
+    def sum_by(self, by: Sequence[str], axis: str, low: End, high: End, box: Box) -> pa.Table:
+        """The sum of a binned axis or an amount for each value of some axes or levels: `dph_sum`; see `mean_by`."""
+        return self._moments("dph_sum", by, axis, (low, high), box)
+
+    def _moments(self, macro: str, by: Sequence[str], axis: str, ends: tuple[End, End], box: Box) -> pa.Table:
+        texts = [None if end is None else str(end) for end in ends]
+        columns = (*ANSWER_COLUMNS, "capped", "chance")
+        return self._table(macro, by, columns, axis, *texts, self._whole_bins(box), rows_by=by)
+
     def band(self, level: float, box: Box) -> pa.Table:
         """The cells of a box with a band that holds with the probability `level`, in (0, 1): `dph_band`.
 

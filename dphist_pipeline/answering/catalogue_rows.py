@@ -185,6 +185,7 @@ def quality_table(audit: Audit, rows: Sequence[Mapping[str, Any]], most: Mapping
         {
             **{**key, "number": number, **row, "noise_variance": variances[row["noise_scale"]]},
             "most": most.get(row["axis"]) if QualityTable.is_in_other(row) else None,
+            "bounded": "cells" if audit.get("take") == "one_per_cell" else "rows",
         }
         for number, row in enumerate(rows, 1)
     ]

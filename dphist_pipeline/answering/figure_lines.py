@@ -1,13 +1,15 @@
 """The lines of figures: what the macros answer of each published period, in the catalogue and in `latest/figures.*`.
 
-Lines of periods that were told already stand in the catalogue, so that a new period costs what one costs. Nothing here
-fails a release: a figure that cannot be told is a line without a number, with the reason.
+An amount has figures without declaring them: rows, sum and mean for every cell of the other axes, as the macros answer
+(`estimates.amounts`). Lines of periods that were told already stand in the catalogue, so that a new period costs what
+one costs. Nothing here fails a release: a figure that cannot be told is a line without a number, with the reason.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +25,19 @@ import pyarrow as pa
 
 from dphist_pipeline.answering._catalogue_places import FIGURES, Places
 from dphist_pipeline.answering.catalogue_tables import create_tables, releases_in, version
-from dphist_pipeline.base.domain import OTHER, BinnedAxis, Domain
+from dphist_pipeline.answering.quality_tables import PublishedQuality
+from dphist_pipeline.base.domain import OTHER, Axis, Domain
+from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.errors import first_of
+from dphist_pipeline.estimates.amounts import figures_by
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused, box_as_json
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.publishing.figure_files import DECLARED, DeclaredFigures, write_lines
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.parquet_tables import write_histogram
+from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.unbiased_facts import unbiased_facts
 from dphist_pipeline.spec.axes import domain_of
@@ -39,8 +45,10 @@ from dphist_pipeline.spec.fields import FIGURES as OF_FIGURES
 from dphist_pipeline.spec.published_figures import Figure
 
 FORM, MOST_NAMED = 1, 20
+MOST_CELLS = 20_000  # of rows, with lines for their amount
 PEOPLE, ANSWER = "dph_population", "dph_answer"
 NOT_ABOVE_NOISE = "the rows are not above their noise"
+HIDDEN = "fewer rows than the least figure that is shown"
 PLACES = Places()
 FIRST = {"release": pa.string(), "period": pa.string(), "revision": pa.int32(), "figure": pa.string()}
 LAST = {
@@ -51,7 +59,7 @@ ABOUT = {
     "release": "name of the release",
     "period": "first day of the period, such as 2026-01-05; `all` for a release without periods",
     "revision": "the latest one of the period",
-    "figure": "name of the figure in the spec",
+    "figure": "name of the figure in the spec; of an amount, `rows`, `sum_` and `mean_` with its name",
     "value": "the figure; null where it cannot be told, and `note` says why",
     "ci_lower": "lower end of its 95 % interval, which covers the noise alone",
     "ci_upper": "upper end of its 95 % interval",
@@ -66,11 +74,12 @@ Line = dict[str, Any]
 class PublicationWithFigures:
     """A publication whose figures are told: a release, or a family with its tables.
 
-    `audit`: of the release or family.
+    `audit`: of the release or family; `folder`: where its tables lie.
     """
 
     release: str
     audit: Mapping[str, Any]
+    folder: Path
 
     @property
     def key(self) -> tuple[str, int]:
@@ -85,25 +94,62 @@ class PublicationWithFigures:
         return {f"{self.release}_{name}": domain_of(table["axes"]) for name, table in self.audit["tables"].items()}
 
     def line(self, figure: Figure, digest: str = "", note: str = "", **more: Any) -> Line:
-        """A line of it, without a number by default."""
+        """A line of a declared figure, without a number by default."""
+        if figure.rate is not None:
+            unit = f"{self.counted} per {figure.rate.per:,.15g}"
+        else:
+            unit = f"share of {self.counted}" if figure.mean is None else self.unit_of(figure.mean.axis)
+        return self._line(figure.name, unit, note=_sentences([note]), source_digest=digest, **more)
+
+    def _line(self, figure: str, unit: str, **more: Any) -> Line:
         period, revision = self.key
-        first = {"release": self.release, "period": period, "revision": revision, "figure": figure.name}
-        numbers = dict.fromkeys(("value", "ci_lower", "ci_upper"))
-        return (
-            first
-            | numbers
-            | {"unit": _unit(figure, self.audit), "note": _sentences([note]), "source_digest": digest}
-            | more
-        )
+        first = {"release": self.release, "period": period, "revision": revision, "figure": figure}
+        last = dict.fromkeys(("value", "ci_lower", "ci_upper")) | {"unit": unit, "note": "", "source_digest": ""}
+        return first | last | more
+
+    @property
+    def counted(self) -> str:
+        """What its rows are called."""
+        return str(self.audit.get("counted") or "rows")
+
+    def unit_of(self, axis: str) -> str:
+        """What the numbers of an axis are measured in, or what the axis is called."""
+        amount = self.audit.get("amount") or {}
+        measured_in = amount.get("measured_in") if amount.get("axis") == axis else None
+        return str(measured_in or (self.audit.get("axis_labels") or {}).get(axis, axis))
+
+    def amount_lines(self) -> Iterator[Line]:
+        """Rows, sum and mean of its amount for every cell of the other axes; none without one, or of too many cells.
+
+        A line about fewer rows than the least figure that is shown has no number.
+        """
+        if "amount" not in self.audit or (grid := domain_of(self.audit["axes"]).of_rows).cells > MOST_CELLS:
+            return
+        limit, capped = limit_of(self.audit), PublishedQuality(self.folder, self.audit).cap_in_words()
+        columns = [(axis.name, *column) for axis in grid.axes for column in _published_columns(axis)]
+        places = {axis.name: number for number, axis in enumerate(grid.axes)}
+        for place, figures in figures_by(published_estimate(self.folder, self.audit), range(len(grid.axes))):
+            axes = {column: values[place[places[axis]]] for axis, column, values in columns}
+            hides = limit is not None and figures.rows.value < limit
+            for one in figures.figures:
+                is_of_rows = one.what == "rows"
+                figure = one.what if is_of_rows else f"{one.what}_{figures.axis.name}"
+                unit = self.counted if is_of_rows else self.unit_of(figures.axis.name)
+                told: Line = {"note": _sentences([HIDDEN])}
+                if not hides:
+                    told = {"note": _sentences([one.note, "" if is_of_rows else capped])}
+                    if not math.isnan(one.value):
+                        told |= {"value": one.value, "ci_lower": one.lower, "ci_upper": one.upper}
+                yield self._line(figure, unit, **axes, **told)
 
 
-def _unit(figure: Figure, audit: Mapping[str, Any]) -> str:
-    counted = str(audit.get("counted") or "rows")
-    if figure.rate is not None:
-        return f"{counted} per {figure.rate.per:,.15g}"
-    if figure.mean is not None:
-        return str((audit.get("axis_labels") or {}).get(figure.mean.axis, figure.mean.axis))
-    return f"share of {counted}"
+def _published_columns(axis: Axis) -> Iterator[tuple[str, list[Any]]]:
+    """The columns of an axis, with the value of each at every position, as lines have them."""
+    for name, along in axis.published.items():
+        if isinstance(along, list):
+            yield name, [OTHER if text is None and name == axis.name else text for text in along]
+        else:
+            yield name, [end if math.isfinite(end) else None for end in along.tolist()]
 
 
 @dataclass(frozen=True)
@@ -165,23 +211,15 @@ class Asking:
             return self._call("dph_share", grid, (part, "{}"), {"period": period, **({"by": by} if by else {})})
         assert figure.mean is not None
         ends = [None if end is None else str(end) for end in (figure.mean.low, figure.mean.high)]
-        if not by:
-            counts = self._call("dph_box", grid, ("{}",), {"period": period})
-        else:
-            counts = self._call("dph_marginal", grid, (by,), {"period": period})
-        rows: list[dict[str, Any]] = []
-        boxes: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for count in counts:
-            boxes[json.dumps(_box_of(count, by, domain), default=str)].append(count)
-        for box, of_box in boxes.items():
-            means = self._call("dph_mean", grid, (figure.mean.axis, *ends, box), {"period": period})
-            by_key = {(mean["period"], mean["revision"]): mean for mean in means}
-            for count in of_box:
-                mean = by_key.get((count["period"], count["revision"]))
-                if mean is not None:
-                    is_known = count["ci_lower"] is None or count["ci_lower"] > 0
-                    rows.append({**count, **mean} | ({} if is_known else {"ci_lower": None, "reason": NOT_ABOVE_NOISE}))
-        return rows
+        counts = self._call("dph_marginal", grid, (by,), {"period": period})
+        means = self._call("dph_mean", grid, (figure.mean.axis, *ends), {"period": period, "by": by})
+
+        def key(row: Mapping[str, Any]) -> tuple[object, ...]:
+            return row["period"], row["revision"], *_values(figure, row).values()
+
+        known = {key(count) for count in counts if count["ci_lower"] is None or count["ci_lower"] > 0}
+        unknown = {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
+        return [mean if key(mean) in known else {**mean, **unknown} for mean in means]
 
     def _call(
         self,
@@ -244,16 +282,15 @@ def _anew(one: PublicationWithFigures, declared: DeclaredFigures, figure: Figure
     return "; ".join(notes)
 
 
-def _box_of(row: Mapping[str, Any], by: Sequence[str], domain: Domain) -> dict[str, object]:
-    """The box of a row's values of some axes and levels."""
-    binned = {axis.name for axis in domain.axes if isinstance(axis, BinnedAxis)}
-    return {name: [row[f"{name}_lower"], row[f"{name}_upper"]] if name in binned else row[name] for name in by}
+def _values(figure: Figure, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a figure's axes in a row of a macro, by column."""
+    return {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
 
 
 def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
     """What a line has of a row of a macro: values of axes, the number that is told first, and remarks."""
-    axes = {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
-    axes = {name: OTHER if value is None and name in figure.by else value for name, value in axes.items()}
+    values = _values(figure, row).items()
+    axes = {name: OTHER if value is None and name in figure.by else value for name, value in values}
     number = HeadlineFigure.of(row)
     lower, upper = row["ci_lower"], row["ci_upper"]
     reason = row.get("reason", "")
@@ -308,8 +345,10 @@ def update_figures(connection: duckdb.DuckDBPyConnection, public: Path) -> dict[
         "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND starts_with(table_name, ?)"
     )
     there = {name.removeprefix(FIGURES) for (name,) in connection.execute(names, [FIGURES]).fetchall()}
-    declared = {file.parent.name for file in public.glob(f"*/{DECLARED}")}
-    return {release: _update(connection, public, release, release in there) for release in sorted(there | declared)}
+    having = {file.parent.name for file in public.glob(f"*/{DECLARED}")}
+    amounts = f"SELECT DISTINCT release FROM {PLACES.table('dph_releases')} WHERE is_latest AND half_part IS NOT NULL"
+    having |= {name for (name,) in connection.execute(amounts).fetchall()}
+    return {release: _update(connection, public, release, release in there) for release in sorted(there | having)}
 
 
 def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, is_there: bool) -> tuple[pa.Table, str]:
@@ -325,9 +364,13 @@ def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, i
     if is_there:
         held = _rows(connection, table, "list_contains(?, made_from)", list(marks.values()))
     known = {(line["period"], line["revision"]) for line in held}
-    new = [*Asking(connection).lines([one for one in standing if one.key not in known], declared, declared.figures)]
+    untold = [one for one in standing if one.key not in known]
+    new = [*Asking(connection).lines(untold, declared, declared.figures)]
+    new += [line for one in untold for line in one.amount_lines()]
     lines = [{name: value for name, value in line.items() if name != "made_from"} for line in held] + new
-    order = {name: place for place, name in enumerate(figure.name for figure in declared.figures)}
+    order = {figure.name: place for place, figure in enumerate(declared.figures)}
+    for line in lines:
+        order.setdefault(line["figure"], len(order))
     lines.sort(key=lambda line: (line["period"], order[line["figure"]]))
     rows = table_of(lines, marks)
     view = f"{PLACES.users}{identifier(release + OF_FIGURES)}"
@@ -335,7 +378,7 @@ def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, i
     if is_free:
         connection.execute(f"DROP VIEW IF EXISTS {view}")
     connection.execute(f"DROP TABLE IF EXISTS {table}")
-    if declared.figures and is_free:
+    if is_free and (declared.figures or any("amount" in one.audit for one in standing)):
         connection.register("dph_lines_made", rows)
         connection.execute(f"CREATE TABLE {table} AS FROM dph_lines_made")
         connection.unregister("dph_lines_made")
@@ -361,7 +404,7 @@ def _standing(connection: duckdb.DuckDBPyConnection, public: Path, release: str)
     standing = []
     for period, revision in connection.execute(query, {"release": release}).fetchall():
         folder = public / release / f"period={period}" / f"revision={revision}"
-        standing.append(PublicationWithFigures(release, read_audit(folder)))
+        standing.append(PublicationWithFigures(release, read_audit(folder), folder))
     return standing
 
 
@@ -389,7 +432,7 @@ def rehearsal_of_rates(
             if {axis.name, *axis.levels} & {*figure.names}
         ]
         with tempfile.TemporaryDirectory(prefix="dphist_") as folder, duckdb.connect() as connection:
-            told = PublicationWithFigures("zeros", _of_zeros(needed or axes[name][:1], Path(folder)))
+            told = PublicationWithFigures("zeros", _of_zeros(needed or axes[name][:1], Path(folder)), Path(folder))
             create_tables(connection, [(Path(folder), told.audit)], macros=("dph_rate",), described=False)
             try:
                 rows = Asking(connection).rows("zeros", told, declared, figure, None)

@@ -1,10 +1,9 @@
 """`latest/` of every release: all cells of all periods, the latest revisions alone, as `dphist export` writes them.
 
 `cells.csv` for spreadsheets, `cells.xlsx` where the extra `export` is installed, and `cells.parquet` for programs, who
-would count a period twice in `**/histogram.parquet`; of an amount also `figures.csv` and `figures.parquet`, with rows,
-sums and means. Made by `current.json` after the catalogue, at every publication and withdrawal; what a killed run left
-is mended by the next one. Rows of publications that stand in the files already are taken over. A family has a folder
-for each table. Above `MOST_ROWS` rows there is a folder for each period.
+would count a period twice in `**/histogram.parquet`. Made by `current.json` after the catalogue, at every publication
+and withdrawal; what a killed run left is mended by the next one. Rows of publications that stand in the files already
+are taken over. A family has a folder for each table. Above `MOST_ROWS` rows there is a folder for each period.
 """
 
 from __future__ import annotations
@@ -23,20 +22,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dphist_pipeline.answering.amount_tables import figure_columns, figures_table
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue_tables import version
 from dphist_pipeline.answering.exports import csv, xlsx
 from dphist_pipeline.answering.exports.rows import LATEST, Exported
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
-from dphist_pipeline.publishing.figure_files import DECLARED
 from dphist_pipeline.publishing.growing_tables import GrowingTable, Key, Part
 from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, read_sealed_audit
 
 CELLS, XLSX = "cells", "cells.xlsx"
-FIGURES = "figures"  # of a release with an amount
 MOST_ROWS = 10**6
 MOST_IN_SHEET = 2_000  # a workbook is written as a whole: of more rows it takes a tenth of a publication, or more
 FORM = 5
@@ -148,39 +144,8 @@ def _write(target: Path, sources: Sequence[_CellsSource], rows: int, about: Abou
         _empty_sheet(target, scratch)
     facts = {"release": str(exported.audit["release"]), "made_from": mark}
     facts |= {f"{name}s": ", ".join(str(source.entry[name]) for source in sources) for name in ("period", "revision")}
-    figures = GrowingTable(target, FIGURES)
-    # The files may be those of declared figures, which `answering.figure_lines` writes; no release has both.
-    is_ours = figures.parquet.is_file() and not (release / DECLARED).exists()
-    if is_ours or any("amount" in one.audit for one in exported.publications):
-        _write_figures(
-            figures, sources, exported.publications, {} if anew else figures.parts_in_files(kind), kind, facts, scratch
-        )
     cells.write(parts, kind, csv.header(exported), exported.columns, facts, scratch)
     sync_folder(target.parent)
-
-
-def _write_figures(
-    table: GrowingTable,
-    sources: Sequence[_CellsSource],
-    publications: Sequence[Publication],
-    held: Mapping[Key, Part],
-    kind: str,
-    facts: Mapping[str, str],
-    scratch: Path,
-) -> None:
-    """Writes rows, sums and means of an amount.
-
-    `publications`: among them one of each grid, which together tell the columns.
-    """
-    columns, parts = figure_columns(publications), dict[Key, Part]()
-    for source in sources:
-        if source.key not in held:
-            rows = figures_table(source.publication(), columns)
-            parts[source.key] = Part(rows, csv.plain_lines(rows))
-        else:
-            parts[source.key] = held[source.key]
-    meanings = {name: meaning for name, (_, meaning) in columns.items()}
-    table.write(parts, kind, (",".join(columns) + "\n").encode(), meanings, facts, scratch)
 
 
 def _empty(file: Path, scratch: Path) -> None:

@@ -690,7 +690,9 @@ const dphPicker = (() => {
 
   function callFor(table, box, first, last, isOne) {
     const [name, conditions] = argumentsFor(table, box);
-    if (isOne) return `FROM r.dph_box(${name}, ${conditions}${first === "all" ? "" : `, period := ${quoted(first)}`});`;
+    const when = first === "all" ? "" : `, period := ${quoted(first)}`;
+    const sum = table.amount ? `\nFROM r.dph_sum(${name}, ${quoted(table.amount)}, box := ${conditions}${when});` : "";
+    if (isOne) return `FROM r.dph_box(${name}, ${conditions}${when});${sum}`;
     return `FROM r.dph_over(${name}, ${quoted(first)}, ${quoted(last)}, ${conditions});`;
   }
 

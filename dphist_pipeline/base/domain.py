@@ -120,6 +120,12 @@ class Domain:
         """Difference of cell numbers for one step along each axis (mixed radix)."""
         return tuple(math.prod(self.shape[number + 1 :]) for number in range(len(self.axes)))
 
+    @property
+    def strides_of_rows(self) -> tuple[int, ...]:
+        """`strides` of the grid without an amount, along which every row stands at 0."""
+        strides = iter(self.of_rows.strides)
+        return tuple(0 if number == self.amount else next(strides) for number in range(len(self.axes)))
+
 
 @dataclass(frozen=True, eq=False)
 class Levels:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ CODE_STEP, COPY_STEP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 # What a row takes while hashes are sorted, and as much for each word; and what while rows are put in order.
 SLICE_BYTES, PASS_BYTES = 50, 250
 PAIR = 1 << 32  # a unit's number times this, and a cell's number, are one word
+MOST_PARTS = (1 << 16) + 1  # values that the parts of an amount have
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -80,12 +82,21 @@ def count_amounts(staged: Path, cells: int, max_rows: int, key: bytes) -> tuple[
     """
     counts, parts, words = np.zeros(cells, dtype=np.int64), np.zeros(cells, dtype=np.int64), ["code", "amount"]
     for rows in slices(staged, words, key):
-        sums = pl.len().cast(pl.Int64).alias("rows"), pl.col("amount").cast(pl.Int64).sum().alias("parts")
-        counted = rows.group_by("code").agg(*sums).collect(engine="streaming")
-        counts[counted["code"].to_numpy()] += counted["rows"].to_numpy()
-        parts[counted["code"].to_numpy()] += counted["parts"].to_numpy()
-        hashes = _rows_by_hash(rows)
-        for (codes, of_row), more in _corrections(rows, hashes, words, max_rows, key):
+        hashed = _hashed(rows, words)
+        if hashed is not None:
+            codes, of_rows = hashed["code"].to_numpy(), hashed["amount"].to_numpy()
+            counts += np.bincount(codes, minlength=cells)
+            # Exact: whole numbers below 2^30 · 2^16 are doubles.
+            parts += np.bincount(codes, of_rows, minlength=cells).astype(np.int64)
+            hashes = hashed["hash"].sort().rle().struct.unnest()
+        else:
+            sums = pl.len().cast(pl.Int64).alias("rows"), pl.col("amount").cast(pl.Int64).sum().alias("parts")
+            counted = rows.group_by("code").agg(*sums).collect(engine="streaming")
+            counts[counted["code"].to_numpy()] += counted["rows"].to_numpy()
+            parts[counted["code"].to_numpy()] += counted["parts"].to_numpy()
+            hashes = _rows_by_hash(rows)
+        del hashed  # it is as large as memory allows
+        for (codes, of_row), more in _corrections(rows, hashes, words, max_rows, key, (cells, MOST_PARTS)):
             np.add.at(counts, codes, more)
             np.add.at(parts, codes, more * of_row)
     return counts, parts
@@ -104,21 +115,19 @@ def kept_words(
         max_rows: the most rows that are kept of a unit: R, or T for a quality table.
         distinct: whether equal rows of a unit are one row.
     """
-    most = 2 * _most_rows(SLICE_BYTES * (1 + len(words)))
     for rows in slices(staged, words, key, distinct):
-        hashed = rows.select("hash", *words).head(most).collect(engine="streaming")
-        fits = hashed.height < most
-        if not fits:  # one unit has so many rows that they are grouped as they are read
-            hashed = hashed.clear()
-        if fits and _is_cell(rows, words):  # to add up one by one is quicker than to group
+        hashed = _hashed(rows, words)
+        if hashed is not None and _is_cell(rows, words):  # to add up one by one is quicker than to group
             yield _codes(hashed, words), np.broadcast_to(np.int64(1), hashed.height)
         else:
-            counted = (hashed.lazy() if fits else rows).group_by(*words).agg(rows=pl.len()).collect(engine="streaming")
-            yield _codes(counted, words), counted["rows"].to_numpy().astype(np.int64)
-            del counted
-        hashes = hashed["hash"].sort().rle().struct.unnest() if fits else _rows_by_hash(rows)
+            counted = (rows if hashed is None else hashed.lazy()).group_by(*words).agg(rows=pl.len())
+            grouped = counted.collect(engine="streaming")
+            yield _codes(grouped, words), grouped["rows"].to_numpy().astype(np.int64)
+            del grouped
+        hashes = _rows_by_hash(rows) if hashed is None else hashed["hash"].sort().rle().struct.unnest()
         del hashed  # it is as large as memory allows
-        yield from _corrections(rows, hashes, words, max_rows, key)
+        sizes = (PAIR,) if _is_cell(rows, words) else ()
+        yield from _corrections(rows, hashes, words, max_rows, key, sizes)
 
 
 def slices(staged: Path, words: Sequence[str], key: bytes, distinct: bool = False) -> Iterator[pl.LazyFrame]:
@@ -199,6 +208,13 @@ def _codes(rows: pl.DataFrame, words: Sequence[str]) -> Numbers:
     return np.stack([rows[word].to_numpy().astype(np.int64) for word in words])
 
 
+def _hashed(rows: pl.LazyFrame, words: Sequence[str]) -> pl.DataFrame | None:
+    """The hashes of rows and their words; None where one unit has so many that they are grouped as they are read."""
+    most = 2 * _most_rows(SLICE_BYTES * (1 + len(words)))
+    hashed = rows.select("hash", *words).head(most).collect(engine="streaming")
+    return hashed if hashed.height < most else None
+
+
 def _is_cell(rows: pl.LazyFrame, words: Sequence[str]) -> bool:
     """Whether a row is the number of one cell, and not its position along all axes: the spec decides which."""
     schema = rows.collect_schema()
@@ -221,20 +237,22 @@ def _rows_by_hash(rows: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _corrections(
-    rows: pl.LazyFrame, hashes: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
+    rows: pl.LazyFrame, hashes: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes, sizes: Sequence[int]
 ) -> Iterator[tuple[Numbers, Numbers]]:
     """The corrections of the counts of all rows by bounding: codes, and what to add to the rows of each.
 
     Args:
         rows: with `unit`, its `hash`, and `words`.
         hashes: of these rows, and how many rows each has; those of more than `max_rows` are crowded.
+        sizes: how many values each word has at most; none where that is not known.
     """
     most, crowded = _most_rows(PASS_BYTES), hashes.filter(pl.col("len") > max_rows)
     # A pass has hashes of at most `most` rows, and all rows of one more: it may be that of a unit with very many.
     passes = crowded.with_columns(turn=(pl.col("len").cast(pl.Int64).cum_sum() - pl.col("len")) // most)
     for hashes in passes.partition_by("turn", maintain_order=True):
         candidates = rows.join(hashes.lazy().select(hash="value").with_row_index("number"), on="hash")
-        units, parts = _pairs(candidates, words, hashes.height, max(1, int(hashes["len"].sum()) // (2 * most)))
+        many = max(1, int(hashes["len"].sum()) // (2 * most))
+        units, parts = _pairs(candidates, words, hashes.height, many, sizes)
         place_of_unit = unit_words(units.cast(pl.String).to_list(), key)
         kept: pl.DataFrame | None = None
         for pairs in parts:
@@ -246,27 +264,31 @@ def _corrections(
 
 
 def _pairs(
-    candidates: pl.LazyFrame, words: Sequence[str], hashes: int, parts: int
+    candidates: pl.LazyFrame, words: Sequence[str], hashes: int, parts: int, sizes: Sequence[int]
 ) -> tuple[pl.Series, Iterator[pl.DataFrame]]:
     """The units of a pass, by their number from 0, and in some parts the copies of each (number, cell).
 
-    Where a cell is one number, one sort does all: a unit's number and the cell's are one word of 64 bits. That takes
-    one unit for each hash; where two share one, as where a pass has very many rows, units are numbered anew.
+    Where they fit, a unit's number and its words are one word of 64 bits, and one sort does all. That takes one unit
+    for each hash; where two share one, as where a pass has very many rows, units are numbered anew.
 
     Args:
         candidates: with `unit`, the `number` of its hash, and `words`.
         hashes: how many there are.
+        sizes: how many values each word has at most; none where that is not known.
     """
-    if parts == 1 and _is_cell(candidates, words):
-        rows = candidates.select("number", "unit", code=words[0]).collect(engine="streaming")
+    if parts == 1 and sizes and hashes * prod(sizes) <= 1 << 64:
+        rows = candidates.select("number", "unit", *words).collect(engine="streaming")
         row_of = np.zeros(hashes, dtype=np.int64)
         row_of[rows["number"].to_numpy()] = np.arange(rows.height)
         units = rows["unit"].gather(row_of)
         if (rows["unit"] == units.gather(rows["number"])).all():
-            both = rows["number"].cast(pl.UInt64) * PAIR + rows["code"].cast(pl.UInt64)
-            number, code = (pl.col("value") // PAIR).cast(pl.UInt32), (pl.col("value") % PAIR).cast(pl.Int32)
-            pairs = both.sort().rle().struct.unnest()
-            return units, iter([pairs.select(number.alias("number"), code.alias(words[0]), copies="len")])
+            packed = rows["number"].cast(pl.UInt64)
+            for word, size in zip(words, sizes, strict=True):
+                packed = packed * size + rows[word].cast(pl.UInt64)
+            pairs, rest, columns = packed.sort().rle().struct.unnest(), pl.col("value"), list[pl.Expr]()
+            for word, size in zip(reversed(words), reversed(sizes), strict=True):
+                columns, rest = [(rest % size).cast(pl.Int32).alias(word), *columns], rest // size
+            return units, iter([pairs.select(rest.cast(pl.UInt32).alias("number"), *columns, copies="len")])
     units = candidates.select("unit").unique().collect(engine="streaming")["unit"]
     numbers = units.to_frame().lazy().with_row_index("number")
     cells = candidates.select("unit", *words).join(numbers, on="unit").select("number", *words)

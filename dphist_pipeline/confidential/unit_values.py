@@ -1,8 +1,9 @@
 """What is derived of a unit's own rows: a closed set of frozen classes, each with its proof.
 
 A unit's rows stand in one order: by time, then by their positions along the axes that are read, in the spec's order,
-undeclared values last, then by the words of marks. All of these are whole numbers, and rows that are equal in all of
-them are equal for the spec. So the order is a function of the unit's own rows, whatever the order of a file or engine.
+undeclared values last, then by the parts of an amount that is read, then by the words of marks. All of these are whole
+numbers, and rows that are equal in all of them are equal for the spec. So the order is a function of the unit's own
+rows, whatever the order of a file or engine.
 
 **Stability.** Each class maps the rows of one unit to a position for each of them; it reads no other unit. To take the
 first or the last row of the period, of which `take` speaks, reads none either, and leaves at most one. So do their
@@ -22,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import Axis, BinnedAxis
+from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis
 
 Numbers = NDArray[np.int64]
 NONE = -1  # a position of a row that lies in no cell
@@ -41,6 +42,7 @@ class Block:
         first_day: of the period.
         carried: how many rows were carried, all of unit 0.
         counted: how many rows of the period unit 0 had before this block.
+        parts: into which an amount splits a row.
     """
 
     units: Numbers
@@ -50,6 +52,7 @@ class Block:
     first_day: int
     carried: int
     counted: int
+    parts: int = 1
 
     @cached_property
     def rows_of_period(self) -> Numbers:
@@ -96,7 +99,10 @@ class UnitValue(ABC):
 
     @abstractmethod
     def positions(self, block: Block, axis: Axis) -> Numbers:
-        """The position of each row along the derived axis, `NONE` where it lies in no cell; proved in each class."""
+        """The position of each row along the derived axis, `NONE` where it lies in no cell; proved in each class.
+
+        Of an amount, the parts of each row that its upper end has: see `split`.
+        """
 
     def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """Which rows of a unit that goes on later rows need beside its last one and the period's first one.
@@ -107,8 +113,18 @@ class UnitValue(ABC):
         return np.zeros(0, dtype=np.int64)
 
 
-def binned_positions(axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:
-    """Positions of whole numbers along a binned axis; `other`, or none, where the value is not known."""
+def split(axis: AmountAxis, values: Numbers, parts: int) -> Numbers:
+    """The parts of each row at the upper end of an amount; of values that are cut to an end, `parts` + 1 more."""
+    share = (np.clip(values, axis.low, axis.high) - axis.low) / (axis.high - axis.low)
+    is_cut = (values < axis.low) | (values > axis.high)
+    return np.asarray(np.floor(share * parts + 0.5).astype(np.int64) + is_cut * (parts + 1))
+
+
+def positions_along(block: Block, axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:
+    """Positions of whole numbers along an axis; `other`, or none, where the value is not known."""
+    if isinstance(axis, AmountAxis):
+        shares = split(axis, values, block.parts)
+        return shares if known is None else np.where(known, shares, NONE)
     assert isinstance(axis, BinnedAxis)
     nowhere = NONE if axis.other_cell is None else axis.other_cell
     place = np.searchsorted(axis.edges, values, side="right" if axis.closed == "left" else "left")
@@ -139,7 +155,7 @@ class Number(UnitValue):
         key = block.units * span + (block.days - least)
         begins = block.units * span + np.clip(block.since(self.within) - least, 0, span - 1)
         earlier = np.arange(key.size) - np.searchsorted(key, begins)
-        return binned_positions(axis, np.maximum(earlier, 0) + 1)
+        return positions_along(block, axis, np.maximum(earlier, 0) + 1)
 
     def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """The last K rows: where the window reaches beyond them, the number is above K, whichever rows lie there."""
@@ -161,7 +177,7 @@ class DaysSince(UnitValue):
         before = np.roll(block.days, 1)
         known = (np.roll(block.units, 1) == block.units) & (before >= block.since(self.within))
         known[:1] = False
-        return binned_positions(axis, np.where(known, block.days - before, 0), known)
+        return positions_along(block, axis, np.where(known, block.days - before, 0), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +242,7 @@ class Count(UnitValue):
 
     def positions(self, block: Block, axis: Axis) -> Numbers:
         """By its own rows, once it has no more."""
-        return binned_positions(axis, block.rows_of_period[block.units])
+        return positions_along(block, axis, block.rows_of_period[block.units])
 
 
 def _place_of(block: Block, rows: Numbers, of: int, axis: Axis) -> Numbers:

@@ -46,7 +46,7 @@ from dphist_pipeline.publishing._release_history import (
     read_history,
     revisions,
 )
-from dphist_pipeline.publishing.figure_files import DECLARED, lines_of, made_of
+from dphist_pipeline.publishing.figure_files import lines_of, made_of
 from dphist_pipeline.publishing.formatting import epsilon_text, shortened_text, shown_number
 from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
@@ -171,7 +171,7 @@ def _mark(release: Path, about: About) -> str:
         sorted(audits),
         _picker(release),
         _latest_files(release),
-        *([made_of(release)] if (release / DECLARED).exists() else []),
+        *filter(None, [made_of(release)]),
     ]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:32]
 

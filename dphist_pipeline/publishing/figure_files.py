@@ -143,14 +143,12 @@ def made_of(release: Path) -> str:
 
 
 def are_current(release: Path) -> bool:
-    """Whether the lines of a release were made from the figures that are declared now."""
+    """Whether the lines of a release were made from the figures that are declared now; an amount declares none."""
     return not (release / DECLARED).exists() or made_of(release).startswith(DeclaredFigures.read(release).digest)
 
 
 def lines_of(release: Path, period: str | None = None, revision: int | None = None) -> list[dict[str, Any]]:
-    """The lines of declared figures of a release, or of one period or publication; none where none are declared."""
-    if not (release / DECLARED).exists():
-        return []  # the file may be that of an amount
+    """The lines of figures of a release, or of one period or publication; none where it has no figures."""
     with suppress(OSError, pa.ArrowInvalid):
         lines: list[dict[str, Any]] = pq.ParquetFile(release / LATEST / f"{LINES}.parquet").read().to_pylist()
         return [line for line in lines if period in (None, line["period"]) and revision in (None, line["revision"])]

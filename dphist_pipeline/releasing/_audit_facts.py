@@ -27,6 +27,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.amount_axes import AmountAxisSpec
 from dphist_pipeline.spec.periods import Period
+from dphist_pipeline.spec.unit_axes import UnitAxisSpec
 
 HOLDS_ZERO = "total_holds_zero"
 MAY_BE_EMPTY = "the interval of the total holds 0, as it would without any record"
@@ -132,7 +133,7 @@ def _amount(spec: ReleaseSpec) -> dict[str, Any]:
     if number is None:
         return {}
     axis, written = spec.domain.axes[number], spec.axes[number]
-    assert isinstance(axis, AmountAxis) and isinstance(written, AmountAxisSpec)
+    assert isinstance(axis, AmountAxis) and isinstance(written, AmountAxisSpec | UnitAxisSpec)
     facts = {"axis": axis.name, "parts": spec.parts, "worth_of_part": axis.worth_of_part(spec.parts)}
     return {"amount": facts | ({"measured_in": written.measured_in} if written.measured_in else {})}
 

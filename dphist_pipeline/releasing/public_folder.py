@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dphist_pipeline.base.files import locked_folder, replace_public
 from dphist_pipeline.errors import Halted, Refused
 from dphist_pipeline.publishing.derived_files import DerivedFiles
-from dphist_pipeline.publishing.figure_files import DECLARED, are_current
+from dphist_pipeline.publishing.figure_files import DECLARED, are_current, made_of
 from dphist_pipeline.publishing.public_names import place_of
 from dphist_pipeline.publishing.published_files import (
     PublishedFilesDamaged,
@@ -278,7 +278,7 @@ class PublicFolder:
             return
         # A damaged publication stops its own release alone; `store pages` names what it could not render.
         with suppress(PublishedFilesDamaged, KeyError, UndefinedError):
-            has_figures = (published.parents[1] / DECLARED).exists()
+            has_figures = made_of(published.parents[1]) != ""
             for folder in filter(None, [published if has_figures else None, _following(published)]):
                 PublishedFolder(folder).refuse_links(self.store.public)
                 for path, page in PublishedPages.read(folder, read(folder)).outdated_pages().items():

@@ -144,34 +144,77 @@ class Release:
         quantiles = self._best_publication((), box, {axis: None}).quantiles(axis, shares, box)
         return quantiles if isinstance(q, Sequence) else quantiles[0]
 
+    @overload
     def mean(
-        self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
-    ) -> Answer:
-        """The mean of a binned axis over the rows of a box, in axis units.
+        self, axis: str, low: End = ..., high: End = ..., box: Box = ..., *, with_chance: bool = ..., by: None = ...
+    ) -> Answer: ...
+
+    @overload
+    def mean(
+        self,
+        axis: str,
+        low: End = ...,
+        high: End = ...,
+        box: Box = ...,
+        *,
+        with_chance: bool = ...,
+        by: Sequence[str],
+    ) -> pl.DataFrame: ...
+
+    def mean(
+        self,
+        axis: str,
+        low: End = None,
+        high: End = None,
+        box: Box = _ALL,
+        *,
+        with_chance: bool = False,
+        by: Sequence[str] | None = None,
+    ) -> Answer | pl.DataFrame:
+        """The mean of a binned axis or an amount over the rows of a box, in axis units.
 
         Args:
             low: no value of an open bin lies below it; in axis units, or a day.
             high: no value of an open bin lies above it; as `low`.
+            by: axes or levels, for a table with a row for each combination: `mean("cost", by=["ward"])`.
         """
-        return self._best_publication((), box, {axis: None}, with_chance=with_chance).mean(axis, low, high, box)
+        publication = self._best_publication(by or (), box, {axis: None}, with_chance=with_chance)
+        if by is None:
+            return publication.mean(axis, low, high, box)
+        return _frame(publication.mean_by(by, axis, low, high, box))
+
+    @overload
+    def sum(
+        self, axis: str, low: End = ..., high: End = ..., box: Box = ..., *, with_chance: bool = ..., by: None = ...
+    ) -> Answer: ...
+
+    @overload
+    def sum(
+        self,
+        axis: str,
+        low: End = ...,
+        high: End = ...,
+        box: Box = ...,
+        *,
+        with_chance: bool = ...,
+        by: Sequence[str],
+    ) -> pl.DataFrame: ...
 
     def sum(
-        self, axis: str, low: End = None, high: End = None, box: Box = _ALL, *, with_chance: bool = False
-    ) -> Answer:
-        """The sum of a binned axis over the rows of a box, in axis units; `low` and `high` as for `mean`."""
-        return self._best_publication((), box, {axis: None}, with_chance=with_chance).sum(axis, low, high, box)
-
-    def mean_by(self, axis: str, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
-        """The mean of an amount for each combination of values of some axes or levels: `mean_by("cost", ["ward"])`."""
-        from dphist_pipeline.answering.amount_tables import amount_table
-
-        return _frame(amount_table(self._best_publication(), "mean", axis, by, box))
-
-    def sum_by(self, axis: str, by: Sequence[str], box: Box = _ALL) -> pl.DataFrame:
-        """The sum of an amount; otherwise as `mean_by`."""
-        from dphist_pipeline.answering.amount_tables import amount_table
-
-        return _frame(amount_table(self._best_publication(), "sum", axis, by, box))
+        self,
+        axis: str,
+        low: End = None,
+        high: End = None,
+        box: Box = _ALL,
+        *,
+        with_chance: bool = False,
+        by: Sequence[str] | None = None,
+    ) -> Answer | pl.DataFrame:
+        """The sum of a binned axis or an amount over the rows of a box; its arguments as for `mean`."""
+        publication = self._best_publication(by or (), box, {axis: None}, with_chance=with_chance)
+        if by is None:
+            return publication.sum(axis, low, high, box)
+        return _frame(publication.sum_by(by, axis, low, high, box))
 
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False

@@ -159,6 +159,7 @@ def _axis() -> Schema:
             **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
             "edges": _optional(_list_schema(_EDGE, 2)),
             "within": _text(),
+            "amount": _optional(_list_schema(_EDGE, 2, 2)),
             # A name, or an axis of any other kind, which the spec judges.
             "of": {"type": ["string", "object", "null"]},
         },

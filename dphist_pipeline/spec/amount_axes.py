@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, ClassVar, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import Field, model_validator
 
@@ -20,7 +20,7 @@ GEOMETRIC = "geometric"
 MOST_DIGITS = 15
 SMALLEST = Fraction(1, 10**9)
 # Names of an axis that columns of figures have.
-FIGURE_COLUMNS = frozenset({"rows", "figure", "value", "unit", "note"})
+FIGURE_COLUMNS = frozenset({"rows", "figure", "value", "unit", "note", "source_digest"})
 FOLLOWS = (
     "Amount '{axis}': the promise holds only if column '{column}' follows from a unit's own records and public things. "
     "Weights that are calibrated on everybody, or the size or income of a household, depend on other persons: then "
@@ -29,6 +29,8 @@ FOLLOWS = (
 
 
 FEWEST_PARTS, MOST_PARTS = 1 << 8, 1 << 16
+AMOUNT_KEYS = ("amount", "measured_in")
+AmountEnds = Annotated[tuple[Edge, ...], tuple_of(2, 2)]
 
 
 class AmountRelease(Protocol):
@@ -67,6 +69,11 @@ class AmountRelease(Protocol):
         """The mechanism's part of epsilon."""
 
 
+def is_amount(axis: Any) -> bool:
+    """Whether an axis of a spec is an amount, read from a column or derived of a unit's own rows."""
+    return isinstance(axis.axis, AmountAxis)
+
+
 def parts_for(sensitivity: int, epsilon: Fraction) -> int | None:
     """The largest power of two, from 2^8 to 2^16, of parts of a row for which noise can be drawn; None for no such."""
     parts = MOST_PARTS
@@ -78,15 +85,16 @@ def parts_for(sensitivity: int, epsilon: Fraction) -> int | None:
 def refused_with_amount(spec: AmountRelease) -> list[tuple[Location, str]]:
     """What a release with an amount cannot have."""
     mistakes: list[tuple[Location, str]] = []
-    amounts = {axis.name for axis in spec.axes if isinstance(axis, AmountAxisSpec)}
+    amounts = {axis.name for axis in spec.axes if is_amount(axis)}
     if spec.mechanism != GEOMETRIC:
         mistakes.append((("mechanism",), f"must be `{GEOMETRIC}` with an amount: others know nothing of parts of rows"))
     if spec.tables is not None:
         mistakes.append((("tables",), "have no amounts; leave the amount out, or write a release without `tables`"))
     if spec.engine != "duckdb":
         mistakes.append((("engine",), "must be duckdb with an amount: Spark does not split rows"))
-    if spec.take != "all":
-        mistakes.append((("take",), "must be `all` with an amount: the amounts of equal rows add up"))
+    if spec.take == "one_per_cell":
+        problem = "does not go with an amount: amounts of equal rows add up; use `all`, `first` or `last`"
+        mistakes.append((("take",), problem))
     if spec.quality is not None:
         problem = "is the amount, along which rows have no position; name another axis"
         by = enumerate(spec.quality.by)
@@ -103,7 +111,7 @@ class AmountAxisSpec(NamedAxis):
 
     said_by: ClassVar[tuple[str, ...]] = ("amount",)
 
-    amount: Annotated[tuple[Edge, ...], tuple_of(2, 2)] = Field(
+    amount: AmountEnds = Field(
         description="the least and the largest amount; what lies beyond counts as the nearer end",
         examples=["[0, 20000]"],
     )

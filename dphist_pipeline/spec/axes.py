@@ -15,7 +15,7 @@ from dphist_pipeline.spec._banded_axes import BANDS, BandedAxisSpec
 from dphist_pipeline.spec._binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
-from dphist_pipeline.spec.amount_axes import FIGURE_COLUMNS, AmountAxisSpec
+from dphist_pipeline.spec.amount_axes import FIGURE_COLUMNS, AmountAxisSpec, is_amount
 from dphist_pipeline.spec.fields import tuple_of
 from dphist_pipeline.spec.mistakes import Location, MistakesError, echo
 from dphist_pipeline.spec.unit_axes import UnitAxisSpec, with_described
@@ -137,7 +137,7 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     for number, axis in enumerate(axes):
         if axis.other:  # not of published axes, which may be older than this rule
             mistakes += [((number, *at), TWO_OTHERS) for at, named in axis.declared_texts.items() if OTHER in named]
-    if any(isinstance(axis, AmountAxisSpec) for axis in axes):
+    if any(map(is_amount, axes)):
         mistakes += _clashes_with_figures(axes)
     if mistakes:
         raise MistakesError(mistakes)
@@ -146,7 +146,7 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
 
 def _clashes_with_figures(axes: tuple[AxisSpec, ...]) -> Iterator[tuple[Location, str]]:
     """What tables of figures, which an amount has, do not take."""
-    amounts = [number for number, axis in enumerate(axes) if isinstance(axis, AmountAxisSpec)]
+    amounts = [number for number, axis in enumerate(axes) if is_amount(axis)]
     for number in amounts[1:]:
         yield (number,), "is a second amount, and a release has one; give it a release of its own"
     if len(amounts) == len(axes):

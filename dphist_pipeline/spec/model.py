@@ -476,8 +476,6 @@ class DeclaredRelease(EngineField):
                 yield at, f"{what} puts rows in the order of their time; add `period` and `period_column`"
             if self.privacy_unit == EVERY_ROW:
                 yield at, f"{what} is about the rows of a unit, and with `privacy_unit: row` each has one"
-            if self.domain.amount is not None:
-                yield at, f"{what} does not go with an amount axis"
             if self.engine != "duckdb":
                 yield at, f"`engine: {self.engine}` does not serve {what}; use `engine: duckdb`"
         for number, axis in enumerate(self.axes):
@@ -798,16 +796,19 @@ class DeclaredRelease(EngineField):
 
     def expected_files(self, period: Period) -> tuple[tuple[str, str], ...]:
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
-        before = self.files_before
-        if self.history_days and period.start is not None:
-            begins = period.start - timedelta(days=self.history_days)
-            if "period" in placeholders_of(resolved_address(self.source)):
-                first = period
-                while first.start is not None and first.start > begins:
-                    first, before = self.period_before(first), before + 1
-            else:
-                period = replace(period, start=begins)
-        return self.expected_addresses(period, self.period_rule, before, self.files_after)
+        before, looked_at = self.files_before, self.with_history(period)
+        if looked_at.start is not None and "period" in placeholders_of(resolved_address(self.source)):
+            first = period
+            while first.start is not None and first.start > looked_at.start:
+                first, before = self.period_before(first), before + 1
+            looked_at = period
+        return self.expected_addresses(looked_at, self.period_rule, before, self.files_after)
+
+    def with_history(self, period: Period) -> Period:
+        """The period with the days before it that its rows look back to, where files are of some time."""
+        if period.start is None or not placeholders_of(resolved_address(self.source)):
+            return period
+        return replace(period, start=period.start - timedelta(days=self.history_days))
 
     def own_files_span(self, period: Period) -> Period:
         """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""

@@ -152,15 +152,20 @@ def refuse_untold(figures: Sequence[Figure], grids: Mapping[str, Domain]) -> Non
         MistakesError: by number and field of a figure.
     """
     mistakes: list[tuple[Location, str]] = []
-    if figures and any(isinstance(axis, AmountAxis) for grid in grids.values() for axis in grid.axes):
-        problem = "cannot stand beside an amount yet, whose rows, sum and mean are told without being declared"
-        raise MistakesError([(("figures",), problem)])
+    taken = {"rows", *(f"{what}_{axis.name}" for axis in _amounts(grids) for what in ("sum", "mean"))}
     for number, figure in enumerate(figures):
+        if figure.name in taken and _amounts(grids):
+            problem = f"{echo(figure.name)} is a figure that the amount has without declaring it; choose a new name"
+            mistakes.append((("figures", number, "name"), problem))
         if figure.name in [earlier.name for earlier in figures[:number]]:
             mistakes.append((("figures", number, "name"), f"{echo(figure.name)} is another figure; choose a new name"))
         mistakes += [(("figures", number, *at), problem) for at, problem in _problems(figure, grids)]
     if mistakes:
         raise MistakesError(mistakes)
+
+
+def _amounts(grids: Mapping[str, Domain]) -> list[AmountAxis]:
+    return [axis for grid in grids.values() for axis in grid.axes if isinstance(axis, AmountAxis)]
 
 
 def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Location, str]]:
@@ -178,6 +183,9 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
         return [
             (("by", place), f"{echo(figure.by[place])} is a column that figures have themselves") for place in taken
         ]
+    amounts = {axis.name for axis in _amounts(grids)}
+    if split := [place for place, name in enumerate(figure.by) if name in amounts]:
+        return [(("by", place), f"{echo(figure.by[place])} is an amount, which has no values") for place in split]
     name = figure.grid(grids)
     if name is None:
         return [((), f"no table of the release has {', '.join(figure.names)} together")]
@@ -195,6 +203,9 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
             return [(("share", *([refused.axis] if refused.axis else [])), refused.problem)]
     if figure.mean is not None:
         axis = next(axis for axis in axes if axis.name == axis_of[figure.mean.axis])
+        if isinstance(axis, AmountAxis):
+            given = [end for end in ("low", "high") if getattr(figure.mean, end) is not None]
+            return [(("mean", end), "has no use with an amount, whose ends are declared; remove it") for end in given]
         if not isinstance(axis, BinnedAxis) or isinstance(axis, CalendarAxis):
             return [(("mean",), f"{echo(axis.name)} has no bins of numbers, so it has no mean")]
         edges = {

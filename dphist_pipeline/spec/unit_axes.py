@@ -1,7 +1,8 @@
 """Axes of a spec whose value follows from several rows of one unit: `of_unit` says what is derived of them.
 
 `number` (of the visit), `days_since` (the one before), `is_new`, `first_value`, `last_value` and `count`. Values that
-are whole numbers have bins; `is_new` has the categories yes and no; the others have the positions of the axis `of`.
+are whole numbers have bins, or are an amount; `is_new` has the categories yes and no; the others have the positions of
+the axis `of`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.base.domain import Axis
 from dphist_pipeline.spec._binned_axes import BINNED_KEYS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec
-from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, tuple_of
+from dphist_pipeline.spec.amount_axes import AMOUNT_KEYS, AmountAxisSpec, AmountEnds
+from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, Title, tuple_of
 from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, with_location
 
 OF_UNIT = "of_unit"
@@ -28,6 +30,7 @@ NUMBERS = ("number", "days_since", "count")
 WITHIN = ("number", "days_since", "is_new")
 AHEAD = ("last_value", "count")  # of which later rows have a say
 YES_AND_NO = ("yes", "no")
+_OF_BINS = (*BINNED_KEYS, "below", "above", "other", "closed", "whole")
 
 Derived = Literal["number", "days_since", "is_new", "first_value", "last_value", "count"]
 
@@ -69,6 +72,10 @@ class UnitAxisSpec(NamedAxis):
     below: Flag = False
     above: Flag = False
     whole: Flag = Field(default=True, description="as it is of all values of this kind")
+    amount: AmountEnds | None = Field(
+        default=None, description="ends in place of bins: rows, sum and mean are released"
+    )
+    measured_in: Title = Field(default="", description="unit of the amount, for readers", examples=["visits"])
 
     @model_validator(mode="after")
     def _says_what_it_needs(self) -> Self:
@@ -79,8 +86,11 @@ class UnitAxisSpec(NamedAxis):
                 problem = f"is required with `of_unit: {self.of_unit}`" if is_needed else "has no use here; remove it"
                 mistakes.append(((name,), problem))
         if self.of_unit not in NUMBERS:
-            used = self.model_fields_set & {*BINNED_KEYS, "below", "above", "other", "closed", "whole"}
+            used = self.model_fields_set & {*_OF_BINS, *AMOUNT_KEYS}
             mistakes += [((name,), f"has no use with `of_unit: {self.of_unit}`; remove it") for name in sorted(used)]
+        if self.amount is not None:
+            used = self.model_fields_set & {*_OF_BINS}
+            mistakes += [((name,), "has no use with `amount`; remove it") for name in sorted(used)]
         try:
             _within(self.within)
         except ValueError as error:
@@ -94,6 +104,13 @@ class UnitAxisSpec(NamedAxis):
     @cached_property
     def _shape(self) -> Any:
         """The positions that it has, as an axis that were read from a column."""
+        if self.amount is not None:
+            column, word = self.column or self.name, self.measured_in
+            try:
+                return AmountAxisSpec(column=column, name=self.name, amount=self.amount, measured_in=word)
+            except ValidationError as error:
+                problems = with_location(error, AmountAxisSpec.model_fields)
+            raise MistakesError(problems)
         if self.of_unit in NUMBERS:
             bins = {name: getattr(self, name) for name in (*BINNED_KEYS, "closed", "below", "above", "other", "whole")}
             try:
@@ -109,7 +126,7 @@ class UnitAxisSpec(NamedAxis):
     @property
     def last_edge(self) -> int:
         """The whole number from which on all are alike."""
-        return math.ceil(float(self._shape.axis.edges[-1]))
+        return math.ceil(float(self.amount[-1] if self.amount is not None else self._shape.axis.edges[-1]))
 
     @property
     def days(self) -> int:
@@ -163,6 +180,8 @@ def with_described(
     of = axis.get("of")
     if not isinstance(of, Mapping):
         return dict(axis)
+    if "amount" in of:
+        raise MistakesError([(("of",), "is an amount, of which rows have no position; name another axis")])
     if OF_UNIT in of:
         raise MistakesError([(("of",), "is derived itself; name an axis that is read from a column")])
     try:

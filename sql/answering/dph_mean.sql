@@ -9,10 +9,12 @@
 -- their means, which is too little where persons have several rows.
 -- Numbers are in axis units, on a calendar axis days since 1970-01-01.
 -- Of an amount, the mean is that of the kept rows with amounts cut to the declared ends, whatever their distribution: no middles.
+-- `by := ['ward']` gives one row for each value of these axes or levels in which the box has cells, with the columns of the table:
+-- what the question is told if the box has that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; a binned axis, or an amount; low and high, within which all values lie, for bins that are open; a box and a period
 -- as in dph_box.
 CREATE OR REPLACE MACRO {{ schema }}dph_mean(
-    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
+    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false, by := NULL
 ) AS TABLE
 {% include 'pieces/moments.sql' %}
 {% include 'pieces/capping.sql' %}
@@ -51,7 +53,7 @@ reaching AS (
 -- The smallest distance d at which sum - d * rows is not farther above 0 than its noise goes.
 distances AS (
     SELECT
-        r.period, r.revision, r.side,
+        r.period, r.revision, r.cell, r.side,
         -- Of an amount: are rows within their noise?
         r.half_part IS NOT NULL AND (r.rows <= 0 OR r.rows ** 2 <= r.factor ** 2 * (r.rows_rows + r.by_chance.rows)) AS is_unknown,
         CASE
@@ -79,7 +81,7 @@ means AS (
 -- A mean of rows lies at most half of the widest bin from that of their middles.
 report_ends AS (
     SELECT
-        r.period, r.revision,
+        r.period, r.revision, r.cell,
         greatest(r.least, CASE
             WHEN r.rows > 0 AND r.square > 0 THEN greatest(
                 r.least_middle,
@@ -128,13 +130,14 @@ barred AS (
         CASE WHEN upper.distance IS NULL THEN r.ci_upper
             ELSE least(m.most, m.most - upper.distance + coalesce(m.half_part, 0)) END AS ci_upper
     FROM means AS m
-    LEFT JOIN report_ends AS r ON r.period = m.period AND r.revision = m.revision
-    LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
-    LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
+    LEFT JOIN report_ends AS r ON r.period = m.period AND r.revision = m.revision AND r.cell = m.cell
+    LEFT JOIN distances AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.cell = m.cell AND lower.side = 'low'
+    LEFT JOIN distances AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.cell = m.cell AND upper.side = 'high'
 )
 SELECT
     barred.period,
     barred.revision,
+    answered.* EXCLUDE (_moments),
     barred.mean AS estimate,
     barred.unbiased,
     barred.noise_error,
@@ -165,5 +168,7 @@ SELECT
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', 'barred.period_end') }}
 FROM barred
+LEFT JOIN answered
+    ON answered._moments.period = barred.period AND answered._moments.revision = barred.revision AND answered._moments.cell = barred.cell
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-ORDER BY barred.period
+ORDER BY barred.period, barred.cell

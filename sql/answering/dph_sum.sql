@@ -6,10 +6,12 @@
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- Of an amount, the sum is that of the kept rows with amounts cut to the declared ends, whatever their distribution: no middles.
+-- `by := ['ward']` gives one row for each value of these axes or levels in which the box has cells, with the columns of the table:
+-- what the question is told if the box has that value. Each interval holds with 95 % by itself; they do not all hold together.
 -- In: the release's table; a binned axis that is no calendar, or an amount; low and high, within which all values lie, for bins that are open;
 -- a box and a period as in dph_box.
 CREATE OR REPLACE MACRO {{ schema }}dph_sum(
-    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false
+    release_name, axis, low := NULL, high := NULL, box := '{}', period := NULL, revision := NULL, with_chance := false, by := NULL
 ) AS TABLE
 {% include 'pieces/moments.sql' %}
 {% include 'pieces/capping.sql' %}
@@ -39,7 +41,7 @@ sides AS (
 ),
 reaching AS (
     SELECT
-        d.period, d.revision, d.side, d.total, coalesce({{ deviations('d') }}, 0) AS factor,
+        d.period, d.revision, d.cell, d.side, d.total, coalesce({{ deviations('d') }}, 0) AS factor,
         factor * sqrt(greatest(0, d.square) + d.square_by_chance)
             -- Rounding to parts, for each row of the upper end of rows.
             + coalesce(d.half_part, 0) * greatest(0, d.rows + factor * sqrt(d.rows_rows + d.by_chance.rows)) AS half_width
@@ -49,10 +51,10 @@ reaching AS (
 ),
 -- From reports: all rows `off` the middles of their bins. No bin is wider than twice that.
 report_reaching AS (
-    SELECT r.period, r.revision, r.off < 0 AS is_lower, r.total, {{ report_reach('r', normal, 'variance') }} AS half_width
+    SELECT r.period, r.revision, r.cell, r.off < 0 AS is_lower, r.total, {{ report_reach('r', normal, 'variance') }} AS half_width
     FROM (
         SELECT
-            m.period, m.revision, m.off, m.middles + m.off * m.rows AS total,
+            m.period, m.revision, m.cell, m.off, m.middles + m.off * m.rows AS total,
             greatest(0, m.middle_middle + 2 * m.off * m.middle_rows + m.off ** 2 * m.rows_rows)
                 + m.by_chance.middle_middle + 2 * m.off * m.by_chance.middle_rows + m.off ** 2 * m.by_chance.rows AS variance,
             greatest(abs(m.least_middle + m.off), abs(m.most_middle + m.off)) AS span,
@@ -69,14 +71,15 @@ barred AS (
         coalesce(upper.total + upper.half_width, high.total + high.half_width) AS ci_upper,
         CASE WHEN m.middle_middle IS NOT NULL THEN sqrt(greatest(0, m.middle_middle)) END AS noise_error
     FROM moments AS m
-    LEFT JOIN report_reaching AS low ON low.period = m.period AND low.revision = m.revision AND low.is_lower
-    LEFT JOIN report_reaching AS high ON high.period = m.period AND high.revision = m.revision AND NOT high.is_lower
-    LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.side = 'low'
-    LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.side = 'high'
+    LEFT JOIN report_reaching AS low ON low.period = m.period AND low.revision = m.revision AND low.cell = m.cell AND low.is_lower
+    LEFT JOIN report_reaching AS high ON high.period = m.period AND high.revision = m.revision AND high.cell = m.cell AND NOT high.is_lower
+    LEFT JOIN reaching AS lower ON lower.period = m.period AND lower.revision = m.revision AND lower.cell = m.cell AND lower.side = 'low'
+    LEFT JOIN reaching AS upper ON upper.period = m.period AND upper.revision = m.revision AND upper.cell = m.cell AND upper.side = 'high'
 )
 SELECT
     barred.period,
     barred.revision,
+    answered.* EXCLUDE (_moments),
     barred.estimated_middles AS estimate,
     barred.middles AS unbiased,
     barred.noise_error,
@@ -104,5 +107,7 @@ SELECT
     {% include 'pieces/chance.sql' %},
     {{ days('barred.period', 'barred.period_end') }}
 FROM barred
+LEFT JOIN answered
+    ON answered._moments.period = barred.period AND answered._moments.revision = barred.revision AND answered._moments.cell = barred.cell
 LEFT JOIN capping ON capping.period = barred.period AND capping.revision = barred.revision
-ORDER BY barred.period
+ORDER BY barred.period, barred.cell

@@ -30,12 +30,16 @@ SHARES: list[Asked] = [
     ("dph_compare", ["'2026-03-23'", "'2026-03-30'", "{'region': 'S'}"], ""),
     ("dph_compare", ["'2026-04-13'", "'2026-04-20'", "{'region': 'S'}"], ""),
 ]
+MEANS: list[Asked] = [
+    ("dph_mean", ["'age'", "-1", "100", "{'region': 'S'}"], ""),
+    ("dph_sum", ["'age'", "-1", "100", "'{}'"], "with_chance := true"),
+]
 
 
 def ask(connection: Any, asked: Asked, release: str, *more: str, box: str = "") -> list[dict[str, Any]]:
     """The rows of a question; a `box` is put into each of its boxes."""
     macro, boxes, last = asked
-    written = [one if one[1:2].isdigit() else put_in(one, box) for one in boxes]
+    written = [put_in(one, box) if "{" in one else one for one in boxes]
     arguments = [f"'r.{release}'", *written, *filter(None, [last, *more])]
     return rows_of(connection, f"FROM r.{macro}({', '.join(arguments)})")
 
@@ -72,6 +76,13 @@ def test_each_row_by_axes_is_what_its_values_alone_are_told(asked: Asked) -> Non
         assert_as_alone(connection, asked, "weekly", ["age", "day"], every=1 if SOAKING else 31)
 
 
+@pytest.mark.parametrize("asked", MEANS, ids=lambda asked: asked[0])
+@pytest.mark.parametrize("by", [["state", "day"], ["county"]], ids="+".join)
+def test_each_mean_and_sum_by_axes_is_what_its_values_alone_are_told(asked: Asked, by: list[str]) -> None:
+    with attached(published_once().catalogue) as connection:
+        assert_as_alone(connection, asked, "weekly", by, every=1 if SOAKING else 13)
+
+
 @pytest.mark.parametrize("by", [["age"], ["day"]], ids="+".join)
 def test_each_row_by_one_axis_is_what_its_value_alone_is_told(by: list[str]) -> None:
     with attached(published_once().catalogue) as connection:
@@ -90,7 +101,7 @@ def test_an_axis_that_has_conditions_and_its_levels_give_the_rows_that_every_box
             ask(connection, ("dph_ratio", ["{'county': '01'}", "{'county': '02'}"], ""), "weekly", "by := ['county']")
 
 
-@pytest.mark.parametrize("asked", [SHARES[0], SHARES[2], SHARES[4], SHARES[5]], ids=lambda asked: asked[0])
+@pytest.mark.parametrize("asked", [SHARES[0], SHARES[2], SHARES[4], SHARES[5], MEANS[0]], ids=lambda asked: asked[0])
 def test_an_unknown_axis_is_told_the_axes_and_a_bare_name_the_list(asked: Asked) -> None:
     with attached(published_once().catalogue) as connection:
         with pytest.raises(duckdb.Error, match=f"{asked[0]}: there is no axis wardd in period .*; the axes are age, "):
@@ -123,6 +134,7 @@ def test_reports_and_rows_cut_are_told_by_value_as_alone(others: Path) -> None:
     with attached(others) as connection:
         for asked in (("dph_share", ["'{}'"] * 2, ""), ("dph_ratio", ["'{}'"] * 2, ""), ("dph_changes", ["'{}'"], "")):
             assert_as_alone(connection, asked, "town_age", ["age"], every=1 if SOAKING else 4)
+        assert_as_alone(connection, ("dph_mean", ["'stay'", "NULL", "NULL", "'{}'"], ""), "noisy", ["readmitted"])
         for boxes in (["{'readmitted': 'yes'}", "{'readmitted': ['yes', 'no']}"], ["{'stay': [0, 50]}", "'{}'"]):
             for macro in ("dph_share", "dph_ratio"):
                 assert_as_alone(
@@ -149,7 +161,11 @@ def test_periods_with_other_axes_are_compared_by_values_that_both_have(others: P
 def test_a_table_of_a_family_answers_by_value_as_it_does_alone(tmp_path: Path) -> None:
     catalogue, _ = published_family("levels", tmp_path)
     with attached(catalogue) as connection:
-        for asked in (("dph_share", ["{'age': [18, NULL]}", "'{}'"], ""), ("dph_changes", ["{'age': [18, NULL]}"], "")):
+        share, changes = (
+            ("dph_share", ["{'age': [18, NULL]}", "'{}'"], ""),
+            ("dph_changes", ["{'age': [18, NULL]}"], ""),
+        )
+        for asked in (share, changes, MEANS[1]):
             assert_as_alone(connection, asked, "levels_county_age_sex".replace("levels", "family"), ["state"])
 
 

@@ -83,6 +83,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckD
     public = tmp_path_factory.mktemp("public")
     published(public)
     published(public, release="renamed", axes=[AXES[0], {**AXES[1], "column": "days"}])
+    published(public, release="persons", take="one_per_cell")
     published(public, release="many", period="p0")
     with duckdb.connect() as connection:
         create_tables(connection, Catalogue(public).publications(), macros=ASKED, described=False)
@@ -118,6 +119,12 @@ def changed(catalogue: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyCon
     catalogue.execute("BEGIN")
     yield catalogue
     catalogue.execute("ROLLBACK")
+
+
+def test_where_a_unit_counts_once_in_a_cell_the_bound_cuts_cells(catalogue: duckdb.DuckDBPyConnection) -> None:
+    (rows,), (cells,) = (asked(catalogue, SUM.replace("noisy", name)) for name in ("noisy", "persons"))
+    assert rows is not None and cells is not None and "rows of each unit" in rows and "cells of each unit" in cells
+    assert re.search(r"the bound cut about [0-9,]+ rows \(", rows) and "cells (95 %" in cells
 
 
 def asked(connection: duckdb.DuckDBPyConnection, question: str) -> list[str | None]:

@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
         ("ward", pa.string()),
         ("born", pa.string()),
         ("seen", pa.string()),
+        ("at", pa.string()),
     ]
 )
 KINDS = ["a unit more", "a unit less", "another unit", "rows without a unit"]
@@ -42,6 +43,17 @@ AGES = [None, float("nan"), -3.0, 0.0, 24.999, 25.0, 50.0, 99.0, 120.0, float("i
 WARDS = [None, "surgery", "medicine", "x", "", "SURGERY"]
 BORN = [None, "1980-02-29", "1940", "2026-03-02", "0001-01-01", "infinity", "294247-01-10", "1.2.1980", "no day"]
 SEEN = [None, "02.03.2026", "29.02.1980", "31.12.9999", "31.02.2026", "2026-03-02", ""]
+# In the week of 2026-03-02 or before it, by the number of a unit's row.
+AT = [
+    "2026-03-02",
+    "2026-02-27",
+    "2026-03-02",
+    "2026-03-04 10:00",
+    None,
+    "2026-03-08 23:00",
+    "no day",
+    "2026-03-04 10:00",
+]
 Row = tuple[Any, ...]
 
 
@@ -76,7 +88,10 @@ def tables(seed: int, kind: str) -> Tables:
 
 def _rows(choice: np.random.Generator, unit: str | None, most: int) -> list[Row]:
     many = int(choice.integers(1, most + 1))
-    return [(unit, *(some[choice.integers(len(some))] for some in (AGES, WARDS, BORN, SEEN))) for _ in range(many)]
+    drawn = AGES, WARDS, BORN, SEEN
+    return [
+        (unit, *(some[choice.integers(len(some))] for some in drawn), AT[number % len(AT)]) for number in range(many)
+    ]
 
 
 def _table(choice: np.random.Generator, people: Mapping[str, list[Row]]) -> pa.Table:
@@ -139,7 +154,7 @@ class Bureau:
     """An office that releases table after table from the same empty store."""
 
     def __init__(self, office: Office, neighbours: str = "add_remove", **spec: Any) -> None:
-        self.office = office.opened()
+        self.office, self.words = office.opened(), ("--period", "2026-03-02") if "period" in spec else ()
         if neighbours == "substitute":
             shutil.rmtree(office.store)
             opened = ["open", "health", "--privacy-unit", "patient", "--neighbours", neighbours, "--total", "10"]
@@ -157,7 +172,7 @@ class Bureau:
         self.office.witness.write_bytes(self.witness)
         self.office.write_records(table)
         with _watched(log, key):
-            ran = self.office.release()
+            ran = self.office.release(*self.words)
         public = self.office.store / "public"
         files = {str(path.relative_to(public)): path.read_bytes() for path in public.rglob("*") if path.is_file()}
         return Released(ran.code, ran.out + ran.err, files, log)
@@ -199,5 +214,6 @@ class Bureau:
 
     @property
     def allowed(self) -> int:
-        """The sensitivity that was declared and that noise was bought for."""
-        return ReleaseSpec.load(self.office.folder / "spec.yaml").sensitivity
+        """The sensitivity that was declared and noise was bought for, in parts where an amount splits rows."""
+        spec = ReleaseSpec.load(self.office.folder / "spec.yaml")
+        return spec.sensitivity * spec.parts

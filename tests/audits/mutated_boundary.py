@@ -171,8 +171,8 @@ BOUNDARY = (
             Mutation("hashed.height < most", "True", "a unit with very many rows is counted in part"),
             Mutation("broadcast_to(np.int64(1), hashed.height)", "broadcast_to(np.int64(2), hashed.height)", "twice"),
             Mutation(
-                'rows=pl.len()).collect(engine="streaming")\n            yield',
-                'rows=pl.len() * 0 + 1).collect(engine="streaming")\n            yield',
+                "group_by(*words).agg(rows=pl.len())",
+                "group_by(*words).agg(rows=pl.len() * 0 + 1)",
                 "equal rows of several words count as one",
             ),
             Mutation(
@@ -209,7 +209,7 @@ BOUNDARY = (
                 "if True:",
                 "two units whose names have one hash are bounded together",
             ),
-            Mutation("UInt64) * PAIR +", "UInt64) +", "rows of other units are copies"),
+            Mutation("packed = packed * size +", "packed = packed +", "rows of other units are copies"),
             Mutation("else pl.concat([kept, block])", "else block", "a unit is bounded in every block"),
             Mutation(
                 '"number", "place", *words, "copy")', '"number")', "the order of the engine decides which rows are kept"
@@ -230,6 +230,7 @@ BOUNDARY = (
             Mutation("key = block.units * (int(", "key = 0 * block.units * (int(", "new to somebody else"),
             Mutation("max(0, days.size - self.most)", "max(0, days.size - 1)", "numbers begin anew with each batch"),
             Mutation("counts[:1] += self.counted", "counts[:1] += 0", "visits of an earlier batch are forgotten"),
+            Mutation("is_cut * (parts + 1)", "is_cut * 0", "amounts that were cut are not told"),
         ),
     ),
     Part(
@@ -239,6 +240,7 @@ BOUNDARY = (
             Mutation("return new[new >= block.carried]", "return new", "carried rows are counted twice"),
             Mutation("inside=days >= self._first_day,", "inside=days >= 0,", "history is counted"),
             Mutation("edge = edge[:complete]", "edge = edge[:]", "a unit that goes on is taken twice"),
+            Mutation("shares - is_cut * (plan.parts + 1)", "shares", "an amount that was cut is more than a row"),
         ),
     ),
     Part(

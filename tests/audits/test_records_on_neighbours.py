@@ -27,6 +27,7 @@ from dphist_pipeline.confidential import cube, row_queries, row_tables
 from dphist_pipeline.confidential.measurements import PrivateCounts
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import OpenedSource, SourceRefused
+from dphist_pipeline.confidential.unit_values import Block, IsNew
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import model
@@ -130,6 +131,74 @@ PERSONS = {"take": "one_per_cell", "quality": QUALITY}
 def test_one_unit_moves_counts_of_persons_no_further_than_declared(office: Office, kind: str, seeds: range) -> None:
     bureau = Bureau(office, notion(kind), **PERSONS)
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
+
+
+AMOUNT = {"column": "age", "amount": [-10, 100]}
+OF_WARD = {"quality": {**QUALITY, "by": ["ward"]}}
+WEEK = {"period": "week", "period_column": "at", "period_format": "iso", **OF_WARD}
+NEW = {"name": "new", "of_unit": "is_new", "of": "ward", "within": "5 days"}
+GAP = {"name": "gap", "of_unit": "days_since", "within": "7 days", "edges": [0, 1, 8], "other": True}
+VISITS = {"name": "visits", "of_unit": "count", "amount": [0, 3]}
+# Of amounts, and of what follows from several rows of a unit.
+PER_UNIT: dict[str, dict[str, Any]] = {
+    "amounts": {"axes": [AMOUNT, WARD], **OF_WARD},
+    "derived": {"axes": [WARD, NEW, GAP], **WEEK},
+    "amounts of first rows": {"axes": [WARD, GAP, AMOUNT], "take": "first", "max_rows_per_unit": 1, **WEEK},
+    "visits": {"axes": [WARD, VISITS], "take": "last", "max_rows_per_unit": 1, **WEEK},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", PER_UNIT)
+@pytest.mark.parametrize("kind", SOME_KINDS)
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 20), marks=LONG)], ids=["one", "many"])
+def test_one_unit_moves_amounts_and_values_of_units_no_further(
+    office: Office, kind: str, what: str, seeds: range
+) -> None:
+    bureau = Bureau(office, notion(kind), **PER_UNIT[what])
+    assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
+
+
+def both_ends_whole(plan: Any, axis: int, staged: Path, key: bytes, whole: Any = cube._amount_counts) -> Any:
+    rows, counts = whole(plan, axis, staged, key)
+    upper = counts.reshape(plan.domain.shape).take(1, axis=axis)
+    return rows, np.stack([upper, upper], axis=axis).ravel()
+
+
+def of_a_stranger(value: IsNew, block: Block, axis: Any, whole: Any = IsNew.positions) -> Any:
+    return whole(value, replace(block, units=np.zeros_like(block.units)), axis)
+
+
+# Both ends with k parts move by 2·M for a row at `high`.
+FAULTS_PER_UNIT: dict[str, tuple[str, Callable[[], Any], str]] = {
+    "k for both ends": (
+        "amounts",
+        lambda: patch.object(cube, "_amount_counts", both_ends_whole),
+        "declared sensitivity",
+    ),
+    "M forgotten in Δ": (
+        "amounts",
+        lambda: patch.object(PrivateCounts, "_scale", lambda self, query, budget: self.sensitivity / budget.epsilon),
+        "took epsilon",
+    ),
+    "a window that sees another unit": (
+        "derived",
+        lambda: patch.object(IsNew, "positions", of_a_stranger),
+        "declared sensitivity",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", mostly_audited(FAULTS_PER_UNIT, [0]))
+def test_the_replay_of_records_finds_a_fault_of_amounts_or_of_units(office: Office, name: str) -> None:
+    what, planted, expected = FAULTS_PER_UNIT[name]
+    bureau, found = Bureau(office, **PER_UNIT[what]), list[str]()
+    with planted():
+        for seed in range(60):
+            if found := bureau.findings(tables(seed, "a unit more")):
+                break
+    assert any(expected in finding for finding in found), found
 
 
 def layout(content: bytes) -> Any:

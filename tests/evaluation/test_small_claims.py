@@ -57,7 +57,7 @@ def test_merged_intervals_have_far_less_error_than_a_split_budget(studies, folds
     """Figures 4 and 5 of the paper on the local model, by the law of the noise."""
     collecting = studies("collecting")
     salaries = np.minimum(np.random.default_rng(1).lognormal(11, 0.6, 3_000), 515_102)
-    city = collecting.City(salaries, 520_000)
+    city = collecting.City(salaries, 0, 520_000)
     errors = [
         score.mean
         for protocol in ("split_budget", "chp")

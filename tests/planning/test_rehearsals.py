@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from declared_lists import declare_project_folders
-from office import DERIVED, FILES, OPEN_HEALTH, Office
+from office import DERIVED, FILES, OPEN_HEALTH, WARD, Office
 from planned import BY_MONTH, CODES, DAYS, KINDS, QUERY
 from refusing import check_changes_nothing
 
@@ -180,3 +180,13 @@ def test_invented_records_hold_all_that_real_ones_may(office: Office) -> None:
     numbers = [number for number in made["age"] if isinstance(number, float)]
     assert min(numbers) < 0 and max(numbers) > 100 and None in made["age"]
     assert invent(spec, spec.period_named("2026-03-01"), 2000).columns == made
+
+
+def test_rows_lie_in_the_days_that_a_release_looks_back_to(office: Office) -> None:
+    gap = {"name": "gap", "of_unit": "days_since", "within": "90 days", "edges": [0, 31, 91], "other": True}
+    write(office, **{**BY_MONTH, "axes": [WARD, gap]})
+    spec = ReleaseSpec.load("spec.yaml")
+    made = invent(spec, spec.period_named("2026-03-01"), 2000).columns["admitted"]
+    months = [str(moment)[:7] for moment in made if moment is not None]
+    assert {"2025-12", "2026-01", "2026-02", "2026-03", "2026-04"} <= set(months)
+    assert min(map(str, filter(None, made))) >= "2025-12-01" and months.count("2026-03") > 400

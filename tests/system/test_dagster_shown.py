@@ -14,7 +14,7 @@ import dagster as dg
 import duckdb
 import pytest
 from answering.answering_scenario import published_once
-from office import Office
+from office import WARD, Office
 from system.orchestrated import defined, events, key, people_in, said, shown
 
 from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
@@ -35,6 +35,22 @@ WEEKLY = {
     "first_period": WEEKS[0],
     "epsilon": "2",
 }
+
+
+COST = {"column": "age", "name": "cost", "amount": [0, 100], "measured_in": "EUR"}
+OF_PERSONS: list[dict[str, Any]] = [{"take": "one_per_cell"}, {"axes": [WARD, COST]}]
+
+
+@pytest.mark.parametrize("changes", OF_PERSONS, ids=["take", "amount"])
+def test_persons_and_amounts_are_released_and_an_amount_shows_its_figures(
+    office: Office, instance: dg.DagsterInstance, changes: dict[str, Any]
+) -> None:
+    run = ran(defined(office.opened(), **changes), instance, None)
+    told = shown(run, "published").get("figures")
+    assert (told is not None) == ("axes" in changes)
+    if told is not None:
+        records = [record.data for record in told.value.records]
+        assert {(record["figure"], record["unit"]) for record in records} >= {("mean_cost", "EUR"), ("rows", "rows")}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from office import RECORDS, Office
+from office import RECORDS, WARD, Office
 from system.orchestrated import charges, defined, key, said
 
 from dphist_pipeline.integrations.dagster import _upstream_assets as upstream
@@ -63,6 +63,22 @@ def test_each_missing_day_is_named_and_the_week_is_charged_once_all_are_there(
     assert ran(definitions, instance).success and charges(office) == 1
     (records,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("records")]
     assert [dep.asset_key for dep in records.deps] == [VISITS]
+
+
+def test_the_days_of_history_are_needed_where_files_are_of_some_days(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    axes = [WARD, {"name": "new", "of_unit": "is_new", "of": "ward", "within": "3 days"}]
+    days = [f"2026-02-{day}" for day in (27, 28)] + [f"2026-03-{day:02}" for day in range(1, 9)]
+    office.opened()
+    for day in days:
+        office.write_records({**RECORDS, "admitted_on": [date.fromisoformat(day)] * 4}, f"data/{day}.parquet")
+    definitions = project(office, DAYS, axes=axes, source="data/{year}-{month}-{day}.parquet", require="partitions")
+    materialize(instance, *days[1:])
+    told = refused(office, definitions, instance)
+    assert "raw/visits 2026-02-27" in told and "2026-02-26" not in told and "2026-02-28" not in told
+    materialize(instance, days[0])
+    assert ran(definitions, instance).success and charges(office) == 1
 
 
 @pytest.mark.parametrize(

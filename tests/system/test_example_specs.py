@@ -13,7 +13,6 @@ PROJECT = Path(__file__).parents[2]
 SPECS = sorted(path for path in (PROJECT / "examples").rglob("*.yaml") if "HistogramRelease" in path.read_text("utf-8"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", SPECS, ids=[str(path.relative_to(PROJECT)) for path in SPECS])
 def test_a_spec_of_the_examples_is_rehearsed(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(spec.parent)

@@ -68,5 +68,16 @@ def test_a_figure_of_a_family_needs_one_table_with_its_axes() -> None:
 
 def test_an_amount_tells_its_own_figures() -> None:
     cost = {"column": "cost", "amount": [0, 20000]}
-    found = refusal(axes=[WARD, cost], figures=[{"name": "surgery", "share": {"ward": "surgery"}}])
-    assert "cannot stand beside an amount yet" in found["figures"]
+    of_ward = {"mean": "cost", "by": ["ward"]}
+    assert spec(
+        axes=[WARD, cost], figures=[{"name": "surgery", "share": {"ward": "surgery"}}, {"name": "m", **of_ward}]
+    )
+    figures = [{"name": "sum_cost", **of_ward}, {"name": "m", "share": {"cost": 0}}]
+    figures += [
+        {"name": "n", "share": {"ward": "surgery"}, "by": ["cost"]},
+        {"name": "o", "mean": {"axis": "cost", "low": 0}},
+    ]
+    found = refusal(axes=[WARD, cost], figures=figures)
+    assert "without declaring it" in found["figures[0].name"]
+    assert "is an amount" in found["figures[1].share.cost"] and "is an amount" in found["figures[2].by[0]"]
+    assert "whose ends are declared" in found["figures[3].mean.low"]

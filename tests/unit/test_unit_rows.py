@@ -26,6 +26,7 @@ from spec_scenario import VALID, refusal
 from dphist_pipeline.confidential import unit_values
 from dphist_pipeline.confidential.reading import _unit_rows as unit_rows
 from dphist_pipeline.confidential.reading import ingest, source
+from dphist_pipeline.confidential.reading._positions import MARKS, UNDECLARED
 from dphist_pipeline.confidential.reading.ingest import stage_rows
 from dphist_pipeline.confidential.unit_values import UNIT_VALUES, Block, IsNew, UnitValue
 from dphist_pipeline.releasing._plans import FilesMissing, plan_of
@@ -51,7 +52,7 @@ LAST = ("latest", "visits", "gap")
 ALL_ROWS = [name for name in AXES if name not in ("latest", "visits")]
 PERIOD = "2026-03-02"
 MONDAY = datetime(2026, 3, 2)
-Row = tuple[str | None, datetime | None, str | None, str | None]
+Row = tuple[str | None, datetime | None, str | None, str | None] | tuple[Any, ...]  # with a cost where one is asked for
 
 moments = st.builds(
     lambda hours: MONDAY + timedelta(hours=hours), st.integers(-24 * 7, 24 * 8) | st.sampled_from([0, 12, 24, 36, 36])
@@ -76,15 +77,15 @@ def written(names: Iterable[str], take: str = "all", **changes: Any) -> dict[str
 
 def derived(written: dict[str, Any], rows: list[Row], kind: str = "parquet", threads: int = 1) -> Counter[Any]:
     """The rows of the period as they are staged: unit and code and, with a quality table, marks."""
-    names = ("unit", "at", "ward", "code")
+    names = ("unit", "at", "ward", "code", "cost")[: len(rows[0]) if rows else 4]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if kind == "csv":
             lines = [",".join("" if value is None else str(value) for value in row) for row in rows]
             (folder / "rows.csv").write_text("\n".join([",".join(names), *lines, ""]))
         else:
-            kinds = (pa.string(), pa.timestamp("us"), pa.string(), pa.string())
-            values = [[row[place] for row in rows] for place in range(4)]
+            kinds = (pa.string(), pa.timestamp("us"), pa.string(), pa.string(), pa.float64())[: len(names)]
+            values = [[row[place] for row in rows] for place in range(len(names))]
             columns = [pa.array(column, kind_of) for column, kind_of in zip(values, kinds, strict=True)]
             pq.write_table(pa.table(columns, names=names), folder / "rows.parquet", row_group_size=5)
         based = ReleaseSpec.from_attributes({**written, "source": f"rows.{kind}"}, folder)
@@ -257,6 +258,59 @@ def test_a_fault_is_found(name: str) -> None:
             check_alone(fields, random.Random(seed).sample(AROUND, len(AROUND)), random.Random(seed))
 
 
+COST = {"column": "cost", "amount": [0, 4]}
+PRICED: list[Row] = [(*row, (None, 0.0, 1.0, 3.0, 9.0)[number % 5]) for number, row in enumerate([*AROUND, *AROUND])]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("take", ["all", "first", "last"])
+def test_amounts_of_a_unit_are_the_same_whatever_stands_beside_them(take: str) -> None:
+    fields = written(["new"], take, quality={"rows": 10})
+    fields["axes"] = [*fields["axes"], COST]
+    check_alone(fields, PRICED, random.Random(2))
+    if take == "first":
+        with patch.object(ingest, "statement", order_without("amount", "marks")), pytest.raises(AssertionError):
+            for seed in range(20):
+                check_alone(fields, random.Random(seed).sample(PRICED, len(PRICED)), random.Random(seed))
+
+
+def test_the_first_of_equal_rows_has_the_least_amount_and_one_without_comes_last() -> None:
+    fields = written([], "first")
+    fields["axes"] = [WARD, COST]
+    rows: list[Row] = [("ann", MONDAY, "surgery", "a", cost) for cost in (9.0, None, 3.0)]
+    parts = ReleaseSpec.from_attributes({**fields, "source": "rows.parquet"}, Path()).parts
+    assert derived(fields, rows) == Counter({("ann", 0, 3 * parts // 4): 1})
+    assert derived({**fields, "take": "last"}, rows) == Counter()
+
+
+@pytest.mark.parametrize(
+    ("axis", "take", "expected"),
+    [
+        ({"of_unit": "count"}, "first", {"ann": 3, "bob": 1}),
+        ({"of_unit": "count"}, "last", {"ann": 3, "bob": 1}),
+        ({"of_unit": "days_since", "within": "4 days"}, "last", {"ann": 2}),  # bob has no row before
+        ({"of_unit": "number", "within": "period"}, "last", {"ann": 3, "bob": 1}),
+    ],
+)
+def test_a_number_that_follows_from_a_units_rows_may_be_an_amount(
+    axis: dict[str, Any], take: str, expected: dict[str, int]
+) -> None:
+    """Of three visits, in [0, 2], the third is cut, which marks tell as `undeclared`."""
+    rows: list[Row] = [("ann", MONDAY + timedelta(days=day), "surgery", "a") for day in (0, 1, 3)]
+    rows.append(("bob", MONDAY, "surgery", "a"))
+    for high in (4, 2):
+        amount = {"name": "visits", "amount": [0, high], "measured_in": "visits", **axis}
+        fields = written([], take, quality={"rows": 10})
+        fields["axes"] = [WARD, amount]
+        one = ReleaseSpec.from_attributes({**fields, "source": "rows.parquet"}, Path())
+        found = {unit: (share, marks) for unit, code, share, marks in derived(fields, rows) if code == 0}
+        assert found == {
+            unit: (one.parts * min(number, high) // high, MARKS * UNDECLARED * (number > high))
+            for unit, number in expected.items()
+        }
+        assert domain_of([axis.normalised() for axis in one.axes]) == one.domain
+
+
 def test_history_is_read_and_not_counted() -> None:
     fields = written(["new"])
     rows: list[Row] = [("ann", MONDAY - timedelta(days=2), "surgery", "a"), ("ann", MONDAY, "surgery", "a")]
@@ -277,6 +331,9 @@ TIMELESS = {"take": "first", "max_rows_per_unit": 1, "period": "none", "period_c
         ({"axes": [{**AXES["visit"], "within": "a day"}]}, "axes[0].within", "such as `30 days`"),
         ({"axes": [{**AXES["visit"], "within": None}]}, "axes[0].within", "is required with `of_unit: number`"),
         ({"axes": [WARD, {**AXES["new"], "width": 1}]}, "axes[1].width", "has no use with"),
+        ({"axes": [WARD, COST, {**AXES["new"], "of": "cost"}]}, "axes[2].of", "is an amount"),
+        ({"axes": [WARD, {**AXES["visit"], "amount": [0, 9]}]}, "axes[1].start", "has no use with `amount`"),
+        ({"axes": [WARD, {**AXES["new"], "amount": [0, 9]}]}, "axes[1].amount", "has no use with `of_unit: is_new`"),
         ({"axes": [AXES["visits"]]}, "axes[0].of_unit", "needs `take: first` or `take: last`"),
         ({"take": "first"}, "take", "`max_rows_per_unit: 1`"),
         (TIMELESS, "take", "`period_column`"),
@@ -301,6 +358,12 @@ def test_the_files_of_history_are_needed_and_one_that_lacks_is_named(tmp_path: P
     (tmp_path / "2026-02-25.parquet").unlink()
     with pytest.raises(FilesMissing, match="2026-02-25"):
         plan_of(one, period)
+    assert (
+        one.with_history(period).start == period.start - timedelta(days=5)
+        and one.with_history(period).end == period.end
+    )
+    alone = ReleaseSpec.from_attributes({**fields, "source": "rows.parquet"}, tmp_path)
+    assert alone.with_history(period) == period  # one file has them all
     weeks = ReleaseSpec.from_attributes({**fields, "source": "{period}.parquet"}, tmp_path)
     assert [Path(called).stem for called, _ in weeks.expected_files(period)] == ["2026-02-23", PERIOD]
 

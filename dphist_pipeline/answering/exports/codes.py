@@ -80,7 +80,9 @@ def common_axes(publications: Sequence[Publication]) -> list[str]:
         ValueError: the periods have other axes, or an amount.
     """
     if any(one.domain.amount is not None for one in publications):
-        raise ValueError("its amount has sums and means, which this format does not hold; use csv, xlsx or parquet")
+        raise ValueError(
+            "its amount has sums and means, which this format does not hold; use csv, xlsx or parquet, or --figures"
+        )
     axes = [[axis.name for axis in one.domain.axes] for one in publications]
     if any(names != axes[0] for names in axes):
         raise ValueError(

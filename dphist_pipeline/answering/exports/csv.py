@@ -40,16 +40,6 @@ def lines(exported: Exported, one: Publication, rows: pa.Table) -> bytes:
     return bytes(text.getvalue())
 
 
-def plain_lines(table: pa.Table) -> bytes:
-    """The lines of a table of numbers and texts as they are, but for texts that a spreadsheet takes for formulas."""
-    for place, field in enumerate(table.schema):
-        if field.type == pa.string():
-            table = table.set_column(place, field.name, _texts_without_formulas(table[field.name]))
-    text = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(table, text, pyarrow.csv.WriteOptions(include_header=False))
-    return bytes(text.getvalue())
-
-
 def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Table:
     """The rows as spreadsheets take them: without infinity, with words in place of figures that are hidden.
 

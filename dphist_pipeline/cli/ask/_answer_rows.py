@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.markup import escape
 
@@ -222,11 +222,10 @@ def _by_values(publication: Publication, asked: AnswerOptions, box: Box, other: 
     match asked.question:
         case "ratio":
             return _rows(publication.ratio_by(asked.axes, box, box_where(asked.ratio or "")))
-        case "mean" | "sum":
-            from dphist_pipeline.answering.amount_tables import amount_table
-
-            what: Literal["mean", "sum"] = "mean" if asked.question == "mean" else "sum"
-            return amount_table(publication, what, asked.mean or asked.sum, asked.axes, box)
+        case "mean":
+            return _rows(publication.mean_by(asked.axes, asked.mean, asked.low, asked.high, box))
+        case "sum":
+            return _rows(publication.sum_by(asked.axes, asked.sum, asked.low, asked.high, box))
         case "share":
             return _rows(publication.share_by(asked.axes, box_where(asked.share or ""), box))
         case "compare" | "changes" if other is not None:

@@ -30,8 +30,9 @@ def derive_rows(plan: CountingPlan, ordered: Path, derived: Path) -> None:
 
     Args:
         plan: with `per_unit`.
-        ordered: Parquet with `unit`, `moment`, in microseconds of local time, `along_0` … by axis that is read, and the
-            columns of `mark_words` where a quality table is asked for; in the order of all these columns.
+        ordered: Parquet with `unit`, `moment`, in microseconds of local time, `along_0` … by axis that is read,
+            `amount`, the parts of one that is read, and the columns of `mark_words` where a quality table is asked
+            for; in the order of all these columns.
     """
     with _Writer(derived) as writer:
         for rows in _derived_rows(plan, ordered):
@@ -112,6 +113,7 @@ class _Walk:
             first_day=self._first_day,
             carried=carried,
             counted=self._counted if carried else 0,
+            parts=self._plan.parts,
         )
 
     def _counted_rows(self, block: Block, complete: int) -> Numbers:
@@ -138,24 +140,32 @@ class _Walk:
 
 
 def _rows_to_count(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """The rows as counting takes them: unit, code or words, and marks where they are asked for."""
+    """The rows as counting takes them: unit, code or words, amount, and marks where they are asked for."""
     domain, seen = plan.domain, plan.rows_seen is not None
-    positions, outside = [], []
+    positions, outside, shares = [], [], np.zeros(rows.height, dtype=np.int64)
     for number, (axis, value) in enumerate(zip(domain.axes, per_unit.values, strict=True)):
         if isinstance(value, UnitValue):
             position = rows[f"value_{number}"].to_numpy()
         else:
             position = rows[f"along_{value}"].to_numpy().astype(np.int64)
             position = np.where(position < axis.size, position, NONE)
+        if number == domain.amount:
+            shares = position if isinstance(value, UnitValue) else rows["amount"].to_numpy().astype(np.int64)
+            is_cut = shares > plan.parts
+            outside.append(np.where(is_cut | (position == NONE), UNDECLARED, 0))
+            shares, position = shares - is_cut * (plan.parts + 1), np.where(position == NONE, NONE, 0)
+        else:
+            outside.append(_outside(axis, position))
         positions.append(position)
-        outside.append(_outside(axis, position))
     in_cell = np.all([position != NONE for position in positions], axis=0)
-    words = words_of(domain) if plan.marginals else [list(enumerate(domain.strides))]
+    words = words_of(domain) if plan.marginals else [list(enumerate(domain.strides_of_rows))]
     columns = {"unit": rows["unit"]}
     for name, word in zip(names_of(words) if plan.marginals else ["code"], words, strict=True):
         code = np.sum([positions[axis] * stride for axis, stride in word], axis=0, dtype=np.int64)
         kind = pl.Int64 if plan.marginals else pl.Int32
         columns[name] = pl.Series(name, np.where(in_cell, code, 0)).cast(kind).set(pl.Series(~in_cell), None)
+    if domain.amount is not None:
+        columns["amount"] = pl.Series("amount", shares, pl.Int32)
     if not seen:
         return pl.DataFrame(columns).filter(pl.Series(in_cell))
     digits = _digits(per_unit, rows, outside)

@@ -115,10 +115,11 @@ def _put_in_order(plan: CountingPlan, folder: Path, unordered: Path, ordered: Pa
     """Writes the staged rows of each unit together, in the order of `unit_values`."""
     places = [f"along_{number}" for number in range(len(plan.axes_read.axes))]
     marks = [] if plan.rows_seen is None else list(mark_words(len(places)))
+    amount = [] if plan.axes_read.amount is None else ["amount"]
     statement_text = statement(
         "ingest/order_rows",
         staged=literal(str(unordered)),
-        columns=", ".join(["unit", "moment", *places, *marks]),
+        columns=", ".join(["unit", "moment", *places, *amount, *marks]),
         target=literal(str(ordered)),
     )
     with closing(duckdb.connect(config={**engine_settings(folder), "preserve_insertion_order": True})) as connection:
@@ -428,8 +429,10 @@ def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positi
     codes = _codes(plan, axes)
     selected = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     counted = "*, count(*) AS rows"
-    if plan.domain.amount is not None:
-        selected.append(f"{axes[plan.domain.amount].parts} AS amount")
+    if plan.axes_read.amount is not None:
+        parts = axes[plan.axes_read.amount].parts
+        # Where rows are put in order, those without an amount come last.
+        selected.append(f"{parts if plan.per_unit is None else f'coalesce({parts}, {plan.parts + 1})'} AS amount")
         counted = "* EXCLUDE (amount), count(*) AS rows, CAST(sum(amount) AS BIGINT) AS amount"
     if plan.rows_seen is not None:
         selected += _marks(plan, axes)
@@ -455,9 +458,8 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
         }
         return {"moment": "CASE WHEN isfinite(moment) THEN epoch_us(moment) END", **places}
     if not plan.marginals:
-        strides = iter(plan.domain.of_rows.strides)
-        steps = [0 if number == plan.domain.amount else next(strides) for number in range(len(axes))]
-        code = " + ".join(f"({axis.cell}) * {step}" for axis, step in zip(axes, steps, strict=True))
+        steps = zip(axes, plan.domain.strides_of_rows, strict=True)
+        code = " + ".join(f"({axis.cell}) * {step}" for axis, step in steps)
         return {"code": f"CAST({code} AS INTEGER)"}
     words = words_of(plan.domain)
     sums = [" + ".join(f"CAST({axes[axis].cell} AS BIGINT) * {stride}" for axis, stride in word) for word in words]

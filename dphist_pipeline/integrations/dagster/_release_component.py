@@ -263,10 +263,11 @@ def _draw_period(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExec
     def before() -> None:
         if changed := SpecCheck(spec, run.store).changed_since_signed():
             context.log.warning(changed)
+        needed = spec.with_history(run.period)
         if "partitions" in spec.requires:
-            refuse_missing(context, spec.release, spec.deps, run.period)
+            refuse_missing(context, spec.release, spec.deps, needed)
         if "checks" in spec.requires:
-            refuse_failed_checks(context, spec.release, spec.required_checks, run.period)
+            refuse_failed_checks(context, spec.release, spec.required_checks, needed)
 
     run.draw(before)
     return run

@@ -9,6 +9,7 @@ from dphist_pipeline.estimates.amounts import AmountFigures
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.amount_axes import AmountAxisSpec
+from dphist_pipeline.spec.unit_axes import UnitAxisSpec
 
 ROWS_OF_MEAN = 400  # for which the error of a mean is told
 
@@ -37,7 +38,9 @@ def amount_in_words(spec: ReleaseSpec) -> dict[str, str]:
     def shown(number: float) -> str:
         return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
-    units = [axis.measured_in for axis in spec.axes if isinstance(axis, AmountAxisSpec) and axis.measured_in]
+    units = [
+        axis.measured_in for axis in spec.axes if isinstance(axis, AmountAxisSpec | UnitAxisSpec) and axis.measured_in
+    ]
     unit = "".join(f" {one}" for one in units)
     return {
         "amount": f"95 % in a cell: rows ± {amount['rows']:,.0f}, sum ± {shown(amount['sum'])}{unit}, mean of "

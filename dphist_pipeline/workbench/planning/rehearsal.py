@@ -57,6 +57,7 @@ SEED = 20_260_105
 UNDECLARED_SHARE = 0.05
 NULL_SHARE = 0.02
 OUTSIDE_SHARE = 0.1
+MOST_HISTORY = 0.5  # of rows
 MOST_ROWS_OF_A_UNIT = 50
 PARTS = 7
 Value = float | int | str | date | datetime | timedelta | None
@@ -328,14 +329,20 @@ def _uses(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Generat
 
 
 def _moments(spec: ReleaseSpec, period: Period, rows: int, draws: np.random.Generator) -> Values:
-    """Local times: most in the period, some in the periods before and after, some null."""
+    """Local times: most in the period, some in the periods before and after, some null.
+
+    Where rows look back, those before it lie in the days that are looked at, as many as there are a day in the period.
+    """
     if period.start is None or period.end is None:
         return [None] * rows
     start, end = period.start.replace(tzinfo=None), period.end.replace(tzinfo=None)
+    length, history = (end - start).total_seconds(), timedelta(days=spec.history_days).total_seconds()
+    before = min(MOST_HISTORY, history / (history + length)) if history else OUTSIDE_SHARE
     positions = draws.random(rows) + draws.choice(
-        [-1, 0, 1], size=rows, p=[OUTSIDE_SHARE, 1 - 2 * OUTSIDE_SHARE, OUTSIDE_SHARE]
+        [-1, 0, 1], size=rows, p=[before, 1 - before - OUTSIDE_SHARE, OUTSIDE_SHARE]
     )
-    moments = [start + timedelta(seconds=round((end - start).total_seconds() * place)) for place in positions.tolist()]
+    positions[positions < 0] *= history / length if history else 1
+    moments = [start + timedelta(seconds=round(length * place)) for place in positions.tolist()]
     empty = draws.random(rows) < NULL_SHARE
     pattern = spec.text_format
     times: Values = [moment.strftime(pattern) for moment in moments] if pattern else [*moments]

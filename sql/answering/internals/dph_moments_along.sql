@@ -1,14 +1,19 @@
--- What dph_mean and dph_sum ask, one row for each publication, as the struct `_moments`: sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. The ends
+-- What dph_mean and dph_sum ask, one row for each publication and each value of the axes that it is asked by, whose columns these
+-- are; the numbers are the struct `_moments`: sums over the bins of an axis, weighted by their lower ends, their upper ends and their middles. The ends
 -- of bins of whole numbers are their first and their last one. An end that is open is closed by `low` or `high`, within which all
 -- values lie. For estimates from reports, variances and covariances are those of the middles,
 -- at the estimated counts. `by_chance` has the variances and covariances of chance, if the question asks for it.
--- In: the name of the macro that asks, for its messages; the arguments of dph_mean.
+-- In: the name of the macro that asks, for its messages; the arguments of dph_mean, and axes or levels that rows are asked by.
 {% set asked_by = 'asked_by' -%}
 {% set conditions = 'conditions_of_boxes' -%}
 {% set also = 'r.half_part' -%}
-{% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
+{% set rows_by = 'rows_by' -%}
+{% set columns = 't.*' -%}
+{% set line = 'line' -%}
+{# Asked value by value, each would have a condition: the same table of a family answers. -#}
+{% set along = "list_concat([coalesce(CAST(axis AS VARCHAR), '')], coalesce(TRY_CAST(rows_by AS VARCHAR[]), []))" -%}
 {% set weights -%}
-    SELECT v.name, i.grid, i.axis, i.position, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight
+    SELECT v.name, i.grid, i.axis, i.position, i.first, CASE WHEN i.axis = given.axis THEN v.weight ELSE 1 END AS weight
     FROM inside_positions AS i JOIN given ON true
     LEFT JOIN closed AS k ON k.grid = i.grid AND k.axis = i.axis AND k.position = i.position, LATERAL (
         SELECT
@@ -17,7 +22,7 @@
     ) AS v
 {%- endset -%}
 CREATE OR REPLACE MACRO {{ internals }}dph_moments_along(
-    release_name, asked_by, axis, low, high, box, period, revision, with_chance
+    release_name, asked_by, axis, low, high, box, period, revision, with_chance, rows_by
 ) AS TABLE
 {% include 'pieces/opening.sql' %},
 {% include 'pieces/bins.sql' %},
@@ -55,16 +60,9 @@ closed AS (
     ) AS ends
     WINDOW one_grid AS (PARTITION BY ends.grid)
 ),
+line AS (SELECT DISTINCT closed.grid, closed.stride, closed.size FROM closed),
+{% include 'pieces/rows_by.sql' %},
 {% include 'pieces/covariances.sql' %},
-along AS (
-    SELECT
-        c.period, c.revision, (t.cell_number // line.stride) % line.size AS position,
-        count(*) AS cells, {{ exact_sum('t.estimate') }} AS estimate, {{ exact_sum('t.unbiased_estimate') }} AS unbiased
-    FROM conditions AS c
-    JOIN (SELECT DISTINCT closed.grid, closed.stride, closed.size FROM closed) AS line ON line.grid = c.grid
-    JOIN dph_cells AS t ON {{ inside() }}
-    GROUP BY c.period, c.revision, position
-),
 moments AS (
     SELECT
         s.*, c.half_part, c.period_end, c.has_bars, c.step, c.gamma, c.delta, c.noise_scale, c.noise_variance,
@@ -89,7 +87,7 @@ moments AS (
         END AS middle_middle
     FROM (
         SELECT
-            a.period, a.revision, any_value(k.least) AS least, any_value(k.most) AS most,
+            a.period, a.revision, a.cell, any_value(k.least) AS least, any_value(k.most) AS most,
             any_value(k.low_span) AS low_span, any_value(k.high_span) AS high_span,
             CAST(sum(a.cells) AS BIGINT) AS cells, {{ exact_sum('a.estimate') }} AS estimated_rows, {{ exact_sum('a.unbiased') }} AS rows,
             {{ exact_sum('a.estimate * (k.low_end + k.high_end) / 2') }} AS estimated_middles,
@@ -112,15 +110,15 @@ moments AS (
                 'middle_rows': {{ chance_of('k.middle') }}, 'middle_middle': {{ chance_of('k.middle ** 2') }},
                 'lower_ends': {{ chance_of('k.low_end ** 2') }}, 'upper_ends': {{ chance_of('k.high_end ** 2') }}
             } AS by_chance
-        FROM along AS a
+        FROM keyed AS a
         JOIN chosen ON chosen.period = a.period AND chosen.revision = a.revision
         JOIN closed AS k ON k.grid = chosen.grid AND k.position = a.position, given
-        GROUP BY a.period, a.revision, given.with_chance
+        GROUP BY a.period, a.revision, a.cell, given.with_chance
     ) AS s
     JOIN chosen AS c ON c.period = s.period AND c.revision = s.revision
     LEFT JOIN (
         SELECT
-            v.period, v.revision,
+            v.period, v.revision, v.cell,
             any_value(v.covariance) FILTER (v.first_name = 'rows' AND v.second_name = 'rows') AS rows_rows,
             any_value(v.covariance) FILTER (v.first_name = 'low' AND v.second_name = 'low') AS low_low,
             any_value(v.covariance) FILTER (v.first_name = 'low' AND v.second_name = 'rows') AS low_rows,
@@ -129,10 +127,12 @@ moments AS (
             any_value(v.covariance) FILTER (v.first_name = 'middle' AND v.second_name = 'middle') AS middle_middle,
             any_value(v.covariance) FILTER (v.first_name = 'middle' AND v.second_name = 'rows') AS middle_rows
         FROM covariances AS v
-        GROUP BY v.period, v.revision
-    ) AS v ON v.period = s.period AND v.revision = s.revision
+        GROUP BY v.period, v.revision, v.cell
+    ) AS v ON v.period = s.period AND v.revision = s.revision AND v.cell = s.cell
 ),
 first_problems AS (
+    FROM by_problems
+    UNION ALL
     SELECT 'there is no binned axis ' || coalesce(given.axis, 'null') || ' in period ' || chosen.period || '; those are '
         || coalesce(
             (
@@ -190,6 +190,13 @@ first_problems AS (
     FROM closed AS k
     WHERE k.calendar AND asked_by = 'dph_sum'
 )
-SELECT moments AS _moments
+SELECT
+    moments AS _moments,
+    grouped.* EXCLUDE (period, revision, _name, _position, _first, _cells, _estimate, _unbiased, _known)
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN moments ON true
+LEFT JOIN (
+    SELECT k.period, k.revision, k.cell, min(k._first) AS first FROM keyed AS k GROUP BY k.period, k.revision, k.cell
+) AS f ON f.period = moments.period AND f.revision = moments.revision AND f.cell = moments.cell
+LEFT JOIN grouped
+    ON grouped.period = moments.period AND grouped.revision = moments.revision AND grouped._first = f.first
 WHERE {% include 'pieces/no_problem.sql' %}

@@ -18,7 +18,7 @@ CREATE OR REPLACE MACRO {{ internals }}dph_summed(release_name, box, periods, re
 {% include 'pieces/caps.sql' %}
 first_problems AS (FROM by_problems),
 counted AS (
-    SELECT summed.*, caps.seen, caps.cut, caps.cut_lower, caps.cut_upper
+    SELECT summed.*, caps.seen, caps.bounded, caps.cut, caps.cut_lower, caps.cut_upper
     FROM summed LEFT JOIN caps
         ON caps.place = summed.place AND caps.period = summed.period AND caps.revision = summed.revision
 )

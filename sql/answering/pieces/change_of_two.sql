@@ -33,8 +33,8 @@ together AS (
             ELSE sqrt(first_variance) + sqrt(second_variance)
         END AS noise_error,
         one.estimate AS first_estimate, two.estimate AS second_estimate,
-        {'seen': one.seen, 'cut': one.cut, 'cut_lower': one.cut_lower, 'cut_upper': one.cut_upper} AS one_cap,
-        {'seen': two.seen, 'cut': two.cut, 'cut_lower': two.cut_lower, 'cut_upper': two.cut_upper} AS two_cap,
+        {'seen': one.seen, 'bounded': one.bounded, 'cut': one.cut, 'cut_lower': one.cut_lower, 'cut_upper': one.cut_upper} AS one_cap,
+        {'seen': two.seen, 'bounded': two.bounded, 'cut': two.cut, 'cut_lower': two.cut_lower, 'cut_upper': two.cut_upper} AS two_cap,
         two.estimate - one.estimate AS estimate, two.unbiased - one.unbiased AS unbiased,
         CASE
             WHEN one.is_known AND two.is_known THEN 'known'

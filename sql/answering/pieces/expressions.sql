@@ -124,17 +124,17 @@ CASE
 
 -- The beginning of a sentence on rows that the bound cut, from a row of `row`: which rows of each unit the quality table sees.
 {% macro among_first(row) -%}
-coalesce('among the first ' || {{ row }}.seen || ' rows of each unit ({{ (notes.UNSEEN | literal)[1:-1] }}), ', '')
+coalesce('among the first ' || {{ row }}.seen || ' ' || {{ row }}.bounded || ' of each unit ({{ (notes.UNSEEN | literal)[1:-1] }}), ', '')
 {%- endmacro %}
 
 -- The sentence on what the bound cut, from a row of `caps`; null without a quality table.
 {% macro capped(row) -%}
 CASE
             WHEN {{ row }}.cut_lower = 0 THEN
-                'no cut rows detected' || coalesce(' among the first ' || {{ row }}.seen || ' of each unit', '') || '; at most '
+                'no cut ' || {{ row }}.bounded || ' detected' || coalesce(' among the first ' || {{ row }}.seen || ' of each unit', '') || '; at most '
                 || format('{:,}', CAST(round({{ row }}.cut_upper) AS BIGINT)) || ' (95 %)'
             ELSE
-                {{ among_first(row) }} || 'the bound cut about ' || format('{:,}', CAST(round({{ row }}.cut) AS BIGINT)) || ' rows (95 %: '
+                {{ among_first(row) }} || 'the bound cut about ' || format('{:,}', CAST(round({{ row }}.cut) AS BIGINT)) || ' ' || {{ row }}.bounded || ' (95 %: '
                 || format('{:,}', CAST(round({{ row }}.cut_lower) AS BIGINT)) || ' to '
                 || format('{:,}', CAST(round({{ row }}.cut_upper) AS BIGINT)) || '); no interval covers them'
         END
@@ -149,7 +149,7 @@ CASE
 -- What the bound cut of all rows, from rows of a quality table, `row`: its interval is cut off at 0. One that lies below 0 as a
 -- whole does not say that surely nothing was cut: then it reaches as far above 0 as the noise does.
 {% macro cut_of_all(row) -%}
-max({{ row }}.position) FILTER ({{ row }}.statistic = 'units') AS seen,
+max({{ row }}.position) FILTER ({{ row }}.statistic = 'units') AS seen, any_value({{ row }}.bounded) AS bounded,
         any_value(greatest(0, {{ row }}.estimate)) FILTER ({{ row }}.statistic = 'cut' AND {{ row }}.axis IS NULL) AS cut,
         any_value(greatest(0, {{ row }}.ci_lower)) FILTER ({{ row }}.statistic = 'cut' AND {{ row }}.axis IS NULL) AS cut_lower,
         any_value(CASE WHEN {{ row }}.ci_upper > 0 THEN {{ row }}.ci_upper ELSE ({{ row }}.ci_upper - {{ row }}.ci_lower) / 2 END)

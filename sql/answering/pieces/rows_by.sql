@@ -1,6 +1,7 @@
 -- The rows that a question is asked by, one for each combination of values of some axes or levels in which every box has cells; without
 -- such axes there is one row. `cell` numbers a row: it is the cell at the first position of its values along these axes, and at
--- position 0 along the others. `called` says its values, the same in every grid. In: rows_by, SQL for a list of names.
+-- position 0 along the others. `called` says its values, the same in every grid. In: rows_by, SQL for a list of names; `line`, the
+-- name of what has the axis (grid, stride, size) along which the positions of a row are told apart, as `_position`, if any.
 {% set axes = rows_by -%}
 by_positions AS (
     SELECT g.*, min(g.position) OVER (PARTITION BY g.grid, g.axis, g.called) AS first
@@ -17,18 +18,21 @@ by_positions AS (
 grouped AS MATERIALIZED (
     SELECT
         COLUMNS(
-            lambda c: c IN ('period', 'revision', '_name')
+            lambda c: c IN ('period', 'revision', '_name', '_position')
                 OR list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
                 OR list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), c)
         ),
         min(cell_number) AS _first, count(*) AS _cells, {{ exact_sum('estimate') }} AS _estimate, {{ exact_sum('unbiased_estimate') }} AS _unbiased,
         histogram(_known_group) FILTER (_known_group IS NOT NULL) AS _known
-    FROM (SELECT c.name AS _name, t.* FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}) AS cells
+    FROM (
+        SELECT c.name AS _name, {{ '(t.cell_number // line.stride) % line.size AS _position, ' if line is defined }}t.*
+        FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}{{ ' JOIN ' ~ line ~ ' AS line ON line.grid = c.grid' if line is defined }}
+    ) AS cells
     GROUP BY ALL
 ),
 keyed AS (
     SELECT
-        g._name AS name, g.period, g.revision, g._first, any_value(g._cells) AS cells,
+        g._name AS name, g.period, g.revision, g._first, {{ 'any_value(g._position) AS position, ' if line is defined }}any_value(g._cells) AS cells,
         any_value(g._estimate) AS estimate, any_value(g._unbiased) AS unbiased, any_value(g._known) AS known_groups,
         coalesce(sum(p.first * p.stride), 0) AS cell,
         coalesce(list(p.called ORDER BY p.axis) FILTER (p.called IS NOT NULL), []) AS called
@@ -47,7 +51,7 @@ asked_rows AS (
         FROM keyed
         WHERE keyed.name <> 'both'
         GROUP BY keyed.period, keyed.revision, keyed.cell
-        HAVING count(*) = (SELECT count(*) FROM names WHERE names.name <> 'both')
+        HAVING count(DISTINCT keyed.name) = (SELECT count(*) FROM names WHERE names.name <> 'both')
     ) AS k ON k.period = c.period AND k.revision = c.revision
 ),
 -- Each row with each axis: where its values begin, -1 along other axes.

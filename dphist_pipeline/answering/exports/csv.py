@@ -49,12 +49,12 @@ def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Tabl
     for place, field in enumerate(rows.schema):
         column = rows[field.name]
         if field.type == pa.string():
-            column = _marked(column)
+            column = _texts_without_formulas(column)
         elif pa.types.is_floating(field.type):
             values = column.to_numpy()
             known = np.isfinite(values)
             if field.name in places:
-                values = _rounded(np.where(known, values, 0.0), places[field.name])
+                values = _decimals(np.where(known, values, 0.0), places[field.name])
             column = pa.array(values, field.type, mask=~known)
         shown = shown.set_column(place, field.name, column)
     hidden_by_column = masks_of(one, rows)
@@ -70,7 +70,7 @@ def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Tabl
     return shown
 
 
-def _rounded(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
+def _decimals(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
     """Finite numbers with some decimals, halves to the even one, and no negative zero.
 
     As Arrow rounds up to 10 places; of more, its last digits are wrong.
@@ -79,7 +79,7 @@ def _rounded(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
     return np.where(scaled == np.floor(scaled), values, np.rint(scaled) / 10.0**places) + 0.0
 
 
-def _marked(column: pa.ChunkedArray) -> Any:
+def _texts_without_formulas(column: pa.ChunkedArray) -> Any:
     """Texts, with an apostrophe before those that a spreadsheet would take for a formula."""
     if len(column) <= FEW:
         return texts([f"'{text}" if text and is_formula(text) else text for text in column.to_pylist()])

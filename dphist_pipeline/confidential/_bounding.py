@@ -273,8 +273,7 @@ def _pairs(
 
     Args:
         candidates: with `unit`, the `number` of its hash, and `words`.
-        hashes: how many there are.
-        sizes: how many values each word has at most; none where that is not known.
+        hashes, sizes: how many hashes there are; see `_corrections`.
     """
     if parts == 1 and sizes and hashes * prod(sizes) <= 1 << 64:
         rows = candidates.select("number", "unit", *words).collect(engine="streaming")

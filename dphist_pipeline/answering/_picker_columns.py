@@ -67,7 +67,7 @@ def column(values: NDArray[np.float64]) -> str:
     return min(forms, key=len)
 
 
-def split(
+def tile_layout(
     shape: Sequence[int], estimate: NDArray[np.float64], unbiased: NDArray[np.float64], whole: int
 ) -> tuple[list[int], list[str]] | None:
     """Parts of each axis, and the tiles of a table in order, the last axis first; None where tiles do not pay.

@@ -28,7 +28,7 @@ from dphist_pipeline.answering.exports.rows import (
 )
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import Domain
-from dphist_pipeline.base.languages.texts import gettext, language, marked, translated
+from dphist_pipeline.base.languages.texts import gettext, language, mark_text, translate
 from dphist_pipeline.estimates.notes import KNOWN
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import visible
@@ -42,9 +42,9 @@ _PLACE = "http://www.sdmx.org/resources/sdmxml/schemas/v2_1"
 _NAMES = {"mes": f"{_PLACE}/message", "str": f"{_PLACE}/structure", "com": f"{_PLACE}/common"}
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATUS = {
-    NORMAL: marked("Normal value"),
-    UNRELIABLE: marked("Low reliability: the error is large beside the count"),
-    HIDDEN: marked("Suppressed: below the least figure that the publisher shows"),
+    NORMAL: mark_text("Normal value"),
+    UNRELIABLE: mark_text("Low reliability: the error is large beside the count"),
+    HIDDEN: mark_text("Suppressed: below the least figure that the publisher shows"),
 }
 _MEANINGS = {column.name: column.meaning for column in columns.COLUMNS}
 _KINDS = {"double": "Double", "int64": "Integer"}  # every other one is a String
@@ -159,13 +159,13 @@ class _Structure:
         root = ET.Element(_tag("mes:Structure"))
         self._header(root)
         structures = _below(root, "mes:Structures")
-        flow = self._maintained(_below(structures, "str:Dataflows"), "str:Dataflow", self._release, self._title)
+        flow = self._maintainable(_below(structures, "str:Dataflows"), "str:Dataflow", self._release, self._title)
         self._reference(_below(flow, "str:Structure"), "datastructure", "DataStructure", self._structure)
         lists = _below(structures, "str:Codelists")
         for identifier, axis in self._axes.items():
             codes = code_list(self._exported.publications, axis).values()
             self._code_list(lists, f"CL_{identifier}", gettext("Values of %(axis)s", axis=axis), codes)
-        statuses = [Code(code, translated(text), code) for code, text in _STATUS.items()]
+        statuses = [Code(code, translate(text), code) for code, text in _STATUS.items()]
         self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), statuses)
         self._concepts(_below(structures, "str:Concepts"))
         self._data_structure(_below(structures, "str:DataStructures"))
@@ -190,13 +190,13 @@ class _Structure:
         _below(header, "mes:Sender", id=self._agency.replace(".", "_"))
 
     def _code_list(self, lists: ET.Element, identifier: str, title: str, codes: Iterable[Code]) -> None:
-        codelist = self._maintained(lists, "str:Codelist", identifier, title)
+        codelist = self._maintainable(lists, "str:Codelist", identifier, title)
         for code in codes:
-            _named(_below(codelist, "str:Code", id=code.code), code.label)
+            _with_name(_below(codelist, "str:Code", id=code.code), code.label)
 
     def _concepts(self, concepts: ET.Element) -> None:
         title = gettext("Concepts of %(title)s", title=self._title)
-        scheme = self._maintained(concepts, "str:ConceptScheme", self._scheme, title)
+        scheme = self._maintainable(concepts, "str:ConceptScheme", self._scheme, title)
         about = {
             identifier: (axis, gettext("axis %(axis)s: its bins or categories", axis=axis))
             for identifier, axis in self._axes.items()
@@ -204,30 +204,30 @@ class _Structure:
         if has_periods(self._exported):
             about[TIME] = ("period", gettext("first day of the period, and its length in days"))
         about |= {
-            VALUE: ("estimate", translated(_MEANINGS["estimate"])),
+            VALUE: ("estimate", translate(_MEANINGS["estimate"])),
             STATUS: ("status", gettext("whether the value is reliable and shown")),
         }
-        about |= {"REVISION": ("revision", translated(_MEANINGS["revision"]))}
+        about |= {"REVISION": ("revision", translate(_MEANINGS["revision"]))}
         about |= {identifier: (column.name, self._meaning(column)) for identifier, column in self._attributes.items()}
         for identifier, (name, meaning) in about.items():
-            _named(_below(scheme, "str:Concept", id=identifier), name, meaning)
+            _with_name(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
     def _meaning(self, column: ExportColumn) -> str:
-        meaning = translated(column.meaning)
-        words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
+        meaning = translate(column.meaning)
+        words = "; ".join(f"{word or '(empty)'}: {translate(text)}" for word, text in RELIABILITY.legend.items())
         if any("invariants" in one.audit for one in self._exported.publications):
-            words += f"; known: {translated(KNOWN)}"
+            words += f"; known: {translate(KNOWN)}"
         return f"{meaning}: {words}" if column.name == "reliability" else meaning
 
     def _data_structure(self, structures: ET.Element) -> None:
         title = gettext("Structure of %(title)s", title=self._title)
-        structure = self._maintained(structures, "str:DataStructure", self._structure, title)
+        structure = self._maintainable(structures, "str:DataStructure", self._structure, title)
         components = _below(structure, "str:DataStructureComponents")
         dimensions = _below(components, "str:DimensionList", id="DimensionDescriptor")
         for place, identifier in enumerate(self._axes, 1):
             one = _below(dimensions, "str:Dimension", id=identifier, position=str(place))
             self._concept_of(one, identifier)
-            self._listed(one, f"CL_{identifier}")
+            self._add_code_list(one, f"CL_{identifier}")
         if has_periods(self._exported):
             one = _below(dimensions, "str:TimeDimension", id=TIME, position=str(len(self._axes) + 1))
             self._concept_of(one, TIME)
@@ -238,7 +238,7 @@ class _Structure:
             one = _below(attributes, "str:Attribute", id=identifier, assignmentStatus=status)
             self._concept_of(one, identifier)
             if identifier == STATUS:
-                self._listed(one, "CL_OBS_STATUS")
+                self._add_code_list(one, "CL_OBS_STATUS")
             else:
                 kind = _KINDS.get(({"REVISION": KEY[1]} | self._attributes)[identifier].kind, "String")
                 _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType=kind)
@@ -248,7 +248,7 @@ class _Structure:
         self._concept_of(one, VALUE)
         _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType="Double")
 
-    def _listed(self, component: ET.Element, codes: str) -> None:
+    def _add_code_list(self, component: ET.Element, codes: str) -> None:
         enumeration = _below(_below(component, "str:LocalRepresentation"), "str:Enumeration")
         self._reference(enumeration, "codelist", "Codelist", codes)
 
@@ -261,12 +261,12 @@ class _Structure:
         where = {"agencyID": self._agency, "package": package, "class": kind}
         element.append(_reference(id=identifier, version=VERSION, **where))
 
-    def _maintained(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
+    def _maintainable(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
         who = {"agencyID": self._agency, "version": VERSION, "isFinal": "false"}
-        return _named(_below(parent, tag, id=identifier, **who), title)
+        return _with_name(_below(parent, tag, id=identifier, **who), title)
 
 
-def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:
+def _with_name(element: ET.Element, name: str, about: str = "") -> ET.Element:
     """The element with a name and, if there is one, a description."""
     for tag, text in (("com:Name", name), ("com:Description", about)):
         if text:

@@ -79,7 +79,7 @@ class State:
 
 
 def form_of_units(reading: Reading) -> str:
-    """What decides how a unit's name is staged as text: another form would be another person.
+    """The facts that decide how a unit's name is staged as text: another form would be another person.
 
     Rules of Unicode may move with DuckDB's minor version, so that is part of it where names are normalised.
     """

@@ -71,7 +71,7 @@ def turn(file: Path, folder: Path, spent: dict[str, list[float]], kept: bool) ->
     crowded = runs.filter(pl.col("len") > BOUND)
 
     def correct() -> None:
-        for (word,), number in bounding._corrections(rows, crowded, ["code"], BOUND, key):
+        for (word,), number in bounding._corrections(rows, crowded, ["code"], BOUND, key, (SIDE**2,)):
             np.add.at(counts, word, number)
 
     step("release: bound those above", correct)

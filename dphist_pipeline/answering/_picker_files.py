@@ -37,6 +37,7 @@ from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, has_whole_first
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS, parts_named
 from dphist_pipeline.estimates.reliability import RELIABILITY
@@ -47,7 +48,7 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 
 FOLDER, RELEASE, SCRIPT, CELLS = "picker", "release.js", "script.js", "cells.js"
-FORM = 6  # of all these files
+FORM = 7  # of all these files
 MOST_CELLS = 100_000  # of a table whose cells are written
 MOST_LOADED = 2_000_000  # bytes for one question
 MOST_FILES = 120  # periods in one question
@@ -389,7 +390,8 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
-    may be counted; `cut` what `_rows_cut` gives, 0 where contributors sent reports.
+    may be counted; `cut` what `_rows_cut` gives, 0 where contributors sent reports; `whole_first` whether whole counts
+    are told before estimates.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -410,20 +412,23 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
         "lines": lines,
         "sums": sums,
     }
-    estimate, unbiased, groups = _numbers(connection, one)
+    estimate, unbiased, groups, counts, *ends = _numbers(connection, one)
+    facts["whole_first"] = has_whole_first(audit, CellsNearZero.of(*ends))
     if domain.amount is not None:
         law_facts["noise_variance"] *= 2
-        estimate, unbiased, groups = (
-            numbers.reshape(domain.shape).sum(axis=domain.amount).ravel() for numbers in (estimate, unbiased, groups)
+        estimate, unbiased, groups, counts = (
+            numbers.reshape(domain.shape).sum(axis=domain.amount).ravel()
+            for numbers in (estimate, unbiased, groups, counts)
         )
     counted = float(np.nansum(estimate if np.isnan(unbiased).all() else unbiased))
     if audit.get("model") != "local":
         facts["cut"] = _rows_cut(connection, of, counted, limit_of(audit))
     body, head = json.dumps(facts, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
-    columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
-    whole = sum(map(len, columns.values()))
+    columns = {"unbiased": column(unbiased)}
+    columns |= {"estimate": beside(estimate, unbiased), "whole": beside(counts, unbiased)}
+    size = sum(map(len, columns.values()))
     # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
-    tiled = None if sums else split([*domain.of_rows.shape], estimate, unbiased, whole)
+    tiled = None if sums else split([*domain.of_rows.shape], estimate, unbiased, counts, size)
     if tiled is not None:
         parts, tiles = tiled
         texts = [_call("tile", head | {"tile": number}, text) for number, text in enumerate(tiles)]
@@ -435,9 +440,11 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[NDArray[np.float64]]:
-    """Estimates, unbiased estimates and numbers of groups of all cells, with nan for null, shape (cells,) each."""
+    """The columns of the query of all cells, with nan for null, shape (cells,) each."""
     query = f"""
-        SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id FROM {_PLACES.cells(one.release)}
+        SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id,
+            CAST(whole_count AS DOUBLE) AS whole_count, ci_lower, ci_upper
+        FROM {_PLACES.cells(one.release)}
         WHERE period = $period AND revision = $revision ORDER BY cell_number
     """
     of = {"period": one.period, "revision": one.revision}

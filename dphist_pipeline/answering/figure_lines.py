@@ -24,6 +24,7 @@ import pyarrow as pa
 from dphist_pipeline.answering._catalogue_places import FIGURES, Places
 from dphist_pipeline.answering.catalogue_tables import create_tables, releases_in, version
 from dphist_pipeline.base.domain import OTHER, BinnedAxis, Domain
+from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused, box_as_json
@@ -38,7 +39,7 @@ from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import FIGURES as OF_FIGURES
 from dphist_pipeline.spec.published_figures import Figure
 
-FORM, MOST_NAMED = 1, 20
+FORM, MOST_NAMED = 2, 20
 PEOPLE, ANSWER = "dph_population", "dph_answer"
 NOT_ABOVE_NOISE = "the rows are not above their noise"
 PLACES = Places()
@@ -143,7 +144,8 @@ class Asking:
         for row in rows:
             if (key := (row["period"], row["revision"])) in by_key:
                 one = by_key[key]
-                yield one.line(figure, digest, **_shown(figure, row, _anew(one, declared, figure)))
+                shown = _shown(figure, row, _anew(one, declared, figure), limit_of(one.audit))
+                yield one.line(figure, digest, **shown)
 
     def rows(
         self, grid: str, one: Told, declared: DeclaredFigures, figure: Figure, period: str | None
@@ -178,7 +180,8 @@ class Asking:
                 mean = by_key.get((count["period"], count["revision"]))
                 if mean is not None:
                     is_known = count["ci_lower"] is None or count["ci_lower"] > 0
-                    rows.append({**count, **mean} | ({} if is_known else {"ci_lower": None, "reason": NOT_ABOVE_NOISE}))
+                    reason = {} if is_known else {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
+                    rows.append({**count, **mean, "rows": count} | reason)
         return rows
 
     def _call(
@@ -248,7 +251,18 @@ def _box_of(row: Mapping[str, Any], by: Sequence[str], domain: Domain) -> dict[s
     return {name: [row[f"{name}_lower"], row[f"{name}_upper"]] if name in binned else row[name] for name in by}
 
 
-def _shown(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
+def _counts(figure: Figure, row: Mapping[str, Any]) -> list[float | None]:
+    """The counts behind a figure, of which the cells tell none that is below the least figure that is shown."""
+    if figure.rate is not None:
+        rates = [row["estimate"], row["unbiased"]]
+        return [None if rate is None else rate * row["population"] / figure.rate.per for rate in rates]
+    if figure.share is not None:
+        part, whole = row["part_estimate"], row["whole_estimate"]
+        return [part, whole - part, whole]
+    return [row["rows"]["estimate"], row["rows"]["unbiased"]]
+
+
+def _shown(figure: Figure, row: Mapping[str, Any], anew: str, limit: int | None = None) -> Line:
     """What a line has of a row of a macro: values of axes, the number that is told first, and remarks."""
     axes = {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
     axes = {name: OTHER if value is None and name in figure.by else value for name, value in axes.items()}
@@ -257,6 +271,8 @@ def _shown(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
     reason = row.get("reason", "")
     if figure.share is not None and (lower, upper) == (0, 1):
         reason = NOT_ABOVE_NOISE
+    if limit is not None and any(count is not None and count < limit for count in _counts(figure, row)):
+        reason = f"not shown: a count behind it is below {limit}"
     is_told = number.value == number.value and not reason
     remarks = [reason or row["note"], *((row.get("capped"), anew) if is_told else ())]
     shown = {"value": number.value, "ci_lower": lower, "ci_upper": upper} if is_told else {}

@@ -38,6 +38,13 @@ TEXTS = (
     marked("95 %% interval"),
     marked("Cells"),
     marked("Reliability"),
+    marked("Whole number"),
+    marked("as a whole number; the estimate is %(number)s"),
+    marked("%(number)s: never negative; it has no interval of its own"),
+    marked(
+        "stands first: in this table most cells cannot be told from empty ones, or totals are known. It is never "
+        "negative, and has no interval of its own"
+    ),
     marked("below %(limit)s"),
     marked("Note"),
     marked("Sum, 95 %%"),

@@ -42,6 +42,7 @@ RELEASES = _schema(
     ("privacy_unit", _TEXT, "who is protected"),
     ("neighbours", _TEXT, "inputs that the promise makes alike: add_remove or substitute one unit"),
     ("max_rows_per_unit", _WHOLE, "rows of a unit that count; further rows were left out before counting"),
+    ("year_rows", _WHOLE, "rows of a unit that a year pays for, in an individual account; null in others"),
     ("counted_once", _TEXT, "who counts once in a cell, whatever rows they have there; null where all rows count"),
     ("epsilon", _TEXT, "privacy budget that this revision spent, exact"),
     ("cells", BOUNDED, "number of declared cells"),
@@ -149,7 +150,7 @@ MOMENTS = _schema(
 QUALITY = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
     ("number", _WHOLE, "order of the numbers of a publication, from 1"),
-    ("statistic", _TEXT, "what is counted: units, rows, unparsed, undeclared, cut or misfiled"),
+    ("statistic", _TEXT, "what is counted: units, rows, unparsed, undeclared, cut, misfiled or left_out"),
     ("axis", _TEXT, "axis that the number is about; null for all"),
     ("position", _WHOLE, "along the axis, from 0; of units the rows that they hold"),
     ("category", _TEXT, "what the position is called; null for `other`"),

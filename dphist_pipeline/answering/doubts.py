@@ -12,6 +12,7 @@ from dphist_pipeline.answering._period_sums import TOTAL, PeriodSums, sums_of_es
 from dphist_pipeline.base.domain import OTHER
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.estimate import AnyEstimate
+from dphist_pipeline.spec.unit_axes import NUMBERS, OF_UNIT
 
 SURE = Fraction(95, 100)  # that no declared value of an axis stands out of its noise by chance
 NEARLY_ALL = 0.8  # of the total
@@ -37,9 +38,15 @@ def undeclared_axes(sums: PeriodSums) -> list[str]:
     return axes
 
 
-def doubt_of_estimate(made: AnyEstimate) -> str:
+def _read_otherwise(sums: PeriodSums, audit: Mapping[str, Any]) -> list[str]:
+    """The axes that are nearly all `other`, without those computed from a unit's rows, which no spelling can harm."""
+    computed = {axis["name"] for axis in audit["axes"] if axis.get(OF_UNIT) in NUMBERS}
+    return [axis for axis in undeclared_axes(sums) if axis not in computed]
+
+
+def doubt_of_estimate(made: AnyEstimate, audit: Mapping[str, Any]) -> str:
     """Why a person should look at an estimate, without numbers; empty if no axis is nearly all `other`."""
-    axes = undeclared_axes(sums_of_estimate(made))
+    axes = _read_otherwise(sums_of_estimate(made), audit)
     return f"nearly all rows are `other` along {first_of(axes, MOST_NAMED)}" if axes else ""
 
 
@@ -56,7 +63,7 @@ def doubt_of_publication(folder: Path, audit: Mapping[str, Any]) -> str:
             "Are dates written as `period_format` says, and are all records there?" if day else "Are all records there?"
         )
         return f"{_HOLDS_ZERO} {why} An operator sees it: {looked}. {then}"
-    if axes := undeclared_axes(sums_of_publication(folder, audit)):
+    if axes := _read_otherwise(sums_of_publication(folder, audit), audit):
         return (
             f"`other` holds nearly all rows along {first_of(axes, MOST_NAMED)}, and no declared value stands out of "
             "its noise: the records may write values in another way than the spec declares. An operator sees how: "

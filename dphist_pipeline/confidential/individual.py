@@ -16,10 +16,17 @@ epsilon_t. So the answers of charge t are as probable in both histories but for 
 most. Whoever draws for charge t in several runs keeps at most r_t rows of i in each measurement, so that holds for
 them, too. The filter keeps the sum of r_t times the price of a row within what the year pays, and a price, rounded up
 to whole parts, is at least epsilon_t/R_t. A charge whose state was lost adds its whole epsilon_t to what everybody
-paid, which is at least r_t epsilon_t/R_t. `left_out`: i is left out for the first time in one charge of the year at
-most, moves that one number by 1, and its noise costs the share of the total that was set aside for it. Together the
-loss is at most the total, on every path: so specs, and records that come later, may depend on all that was published
-before.
+paid, which is at least r_t epsilon_t/R_t.
+
+`left_out`, the number of units that a charge is the first of its year to leave out: each number that is measured has
+noise of scale 1/e, where e is at most the share of the total that the filter sets aside. A state marks i as left out
+once in the year, in the first charge that finds rows of it in cells and none that it can pay for; each later state is
+made of the one before and knows it. So over all charges of the year i moves one number by 1 and the others by nothing,
+and all of them together are as probable in both histories but for a factor of exp(e). Whoever draws for a charge takes
+its number from its state. Once a state was lost, no charge of the year has such a number any more. A charge that was
+dated ahead, and counts in this year, too, may have had i in the number of its own year: then everybody pays e for it.
+Together the loss is at most the total, on every path: so specs, and records that come later, may depend on all that was
+published before.
 
 What the state says never shows: no error, name of a file, or file beside these depends on who has paid what. (Their
 sizes do, as those of all files here.)
@@ -38,6 +45,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -48,6 +56,7 @@ from dphist_pipeline.base.sql_files import literal, statement
 from dphist_pipeline.confidential.cube import write_granted_cube
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.source import engine_settings, with_enough_memory, withheld
+from dphist_pipeline.confidential.row_queries import FilteredUnits
 
 SCHEMA = pa.schema([("unit", pa.binary(32)), ("paid", pa.int64()), ("rows", pa.int32()), ("left", pa.int8())])
 NOBODY = "SELECT unhex('') AS unit, 0 AS paid, 0 AS \"left\" WHERE false"
@@ -165,6 +174,17 @@ def count_granted(plan: CountingPlan, staged: Path, state: State) -> Path:
     cube = write_granted_cube(plan, granted, staged.parent)
     shutil.rmtree(folder, ignore_errors=True)
     return cube
+
+
+def units_left_out(plan: CountingPlan, state: State) -> FilteredUnits:
+    """How many units the charge of a state is the first of its year to leave out; all other numbers are 0."""
+
+    def marked() -> int:
+        left = parquet.read_table(state.path, columns=["left"])["left"]
+        return sum(int(np.count_nonzero(part.to_numpy() == 2)) for part in left.chunks)
+
+    number, none = withheld(plan.source.written, PROBLEM, marked), np.zeros(0, dtype=np.int64)
+    return FilteredUnits(none, none, none, none, none, left_out=np.array([number], dtype=np.int64))
 
 
 class _Checksum:

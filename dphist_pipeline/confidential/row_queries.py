@@ -71,6 +71,17 @@ class ObservedRows:
     misfiled: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
+@dataclass(frozen=True, eq=False)
+class FilteredUnits(ObservedRows):
+    """Exact numbers about the units of an individual account, and none about rows.
+
+    Attributes:
+        left_out: units that a charge is the first of its year to leave out; shape (1,).
+    """
+
+    left_out: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+
 class RowQuery(ABC):
     """What a measurement computes from observed rows, and how far that moves.
 
@@ -207,6 +218,26 @@ class RowsMisfiled(RowQuery):
         return observed.misfiled
 
 
+@dataclass(frozen=True, slots=True)
+class UnitsLeftOut(RowQuery):
+    """How many units a charge to an individual account is the first of its year to leave out."""
+
+    measurement: ClassVar[str] = "units_left_out"
+
+    def sensitivity(self, limits: Limits) -> int:
+        """1: a unit is left out for the first time in one charge of a year at most, so it moves all numbers of the year
+        together by 1, and one share of the total pays for all of them; see `individual`.
+        """
+        if limits.substitute:
+            raise MeasurementMisuse("an individual account adds or removes a unit")
+        return 1
+
+    def answers(self, observed: ObservedRows) -> Numbers:
+        """One number."""
+        assert isinstance(observed, FilteredUnits)
+        return observed.left_out
+
+
 ROW_QUERIES: tuple[type[RowQuery], ...] = (
-    *(UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis, RowsMisfiled),
+    *(UnitsByRows, RowsCut, RowsCutBy, RowsByPlace, FailuresByAxis, RowsMisfiled, UnitsLeftOut),
 )

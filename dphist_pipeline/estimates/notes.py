@@ -14,6 +14,10 @@ SMOOTHED = marked(
     "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
 )
 BELOW = marked("the estimate is below 0 by its noise; no true count is")
+WHO_IS_COUNTED = (
+    "units with many rows are left out in the course of a year and counted again from 1 January: a change mixes what "
+    "happened with who is still counted"
+)
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"

@@ -46,7 +46,7 @@ class RowTable:
     """Noisy numbers of one kind, bought together.
 
     Attributes:
-        statistics: what each number counts: `units`, `rows`, `unparsed`, `undeclared`, `cut` or `misfiled`.
+        statistics: what each number counts: `units`, `rows`, `unparsed`, `undeclared`, `cut`, `misfiled` or `left_out`.
         axes: the axis that each number is about; None for all of them.
         positions: along the axis, from 0, or the rows held, from 1; None for other numbers.
         categories: what the position is called; None for `other`.
@@ -156,6 +156,18 @@ CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
     marked(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: about %(number)s (%(lower)s to %(upper)s, "
         "95 %%) among the first %(first)s of each."
+    ),
+)
+
+
+LEFT_OUT_TEXTS = LEFT_OUT_HIDDEN, LEFT_OUT = (
+    marked(
+        "Units (%(unit)s) that are left out for the first time in the calendar year: their published figure is below "
+        "%(limit)s."
+    ),
+    marked(
+        "Units (%(unit)s) that are left out for the first time in the calendar year: about %(number)s (%(lower)s to "
+        "%(upper)s, 95 %%)."
     ),
 )
 
@@ -287,7 +299,19 @@ class QualityTable:
     def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[BoundingEffect]]) -> list[str]:
         """What a reader should know first, a sentence each."""
         capped = [cap_in_words(audit, self.seen, *cuts[None])] if None in cuts else []
-        return [*filter(None, [self.failed_nearly_all]), *capped]
+        return [*filter(None, [self.failed_nearly_all, self.left_out_in_words(audit)]), *capped]
+
+    def left_out_in_words(self, audit: Row) -> str:
+        """How many units a release to an individual account is the first of the year to leave out; empty without."""
+        row = next((row for row in self.rows if row["statistic"] == "left_out"), None)
+        if row is None:
+            return ""
+        reach, limit = (row["ci_upper"] - row["ci_lower"]) / 2, limit_of(audit) or 0
+        numbers = (row["estimate"], row["ci_lower"], highest(row["ci_upper"], reach))
+        number, lower, upper = (number_text(f"{max(0.0, one):,.0f}") for one in numbers)
+        values = {"unit": audit.get("unit_label") or audit["privacy_unit"], "limit": limit}
+        values |= {"number": number, "lower": lower, "upper": upper}
+        return translated(LEFT_OUT_HIDDEN if row["estimate"] < limit else LEFT_OUT) % values
 
     def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
         """The numbers of missing and undeclared values that stand out, as `standing_out` tells them."""

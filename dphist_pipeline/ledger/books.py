@@ -32,7 +32,7 @@ from dphist_pipeline.ledger.entries import (
     note_of,
     read_exact,
 )
-from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
+from dphist_pipeline.ledger.individual import paid_by_year, price_of_left_out, price_of_row
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import signer_of
 
@@ -198,6 +198,8 @@ class Books:
         limits.refuse_bad_total(total)
         if total <= account.total:
             raise errors.LedgerError("total_not_larger", name=name, total=as_text(account.total), asked=as_text(total))
+        if account.left_out:
+            limits.refuse_bad_share(replace(account, total=total))
         limits.refuse_no_reason(f"Raising the total of account '{name}'", reason)
 
     def judge_charge(self, request: ChargeRequest, year: int, recorded: bool = False) -> Charge | None:
@@ -289,6 +291,8 @@ class Books:
             if any(charge.granted and charge.granted.state == granted.state for charge in self.every_charge()):
                 raise ValueError("a state of two charges")
             everybody = granted.everybody
+            if granted.left_out != price_of_left_out(account.total, account.left_out, everybody):
+                raise ValueError("another price of the number of units left out")
         pays = paid_by_year(account.total, account.left_out, everybody)
         if price_of_row(request.epsilon, request.rows) > pays:
             raise errors.counts_nobody(request, account, everybody)

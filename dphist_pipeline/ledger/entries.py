@@ -25,8 +25,8 @@ class Account:
     """Whose privacy is spent, in what terms, and how much of it in all (or each calendar year).
 
     `signatures`: how many operators must sign a decision about it, 1 or 2. `accounting`: `summed`, every charge counts
-    against the total; `individual`, see `ledger.individual`. `left_out`: share of the total that each charge adds for
-    the number of units that it is the first of the year to leave out; 0 for none.
+    against the total; `individual`, see `ledger.individual`. `left_out`: share of the total that is set aside for the
+    numbers of units that are left out for the first time in a year; 0 for none.
     """
 
     name: str
@@ -204,7 +204,8 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
 
 def _granted(facts: Mapping[str, Any]) -> Granted:
     stated = facts["granted"]
-    return Granted(**{**stated, "everybody": read_exact(stated["everybody"])}, year=facts["year"])
+    amounts = {name: read_exact(stated[name]) for name in ("everybody", "left_out") if name in stated}
+    return Granted(**{**stated, **amounts}, year=facts["year"])
 
 
 def lost_charge(facts: Mapping[str, Any]) -> Charge:

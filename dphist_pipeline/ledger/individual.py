@@ -29,6 +29,7 @@ class Granted:
         after: number of the latest entry that had changed what units paid when that file was made; see `Books.paid_at`.
         everybody: epsilon that every unit paid beside its own rows, since earlier files of the year were lost.
         year: of the file; the entry's own year.
+        left_out: epsilon of the number of units that it is the first of the year to leave out; 0 where it buys none.
     """
 
     rows: int
@@ -36,6 +37,7 @@ class Granted:
     after: int
     everybody: Fraction
     year: int
+    left_out: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         whole = type(self.rows) is int and self.rows >= 1 and type(self.after) is int
@@ -46,6 +48,14 @@ class Granted:
 def price_of_row(epsilon: Fraction, rows: int) -> int:
     """What a counted row costs its unit, in parts, rounded up: every measurement moves by epsilon/R with one row."""
     return ceil(epsilon * PARTS / rows)
+
+
+def price_of_left_out(total: Fraction, share: Fraction, everybody: Fraction) -> Fraction:
+    """What a charge pays for the number of units that it is the first of the year to leave out; 0 where it buys none.
+
+    Once `everybody` paid for a lost file, nobody knows who was left out before: such a unit would move a second number.
+    """
+    return Fraction(0) if everybody else Fraction(floor(total * share * PARTS), PARTS)
 
 
 def paid_by_year(total: Fraction, left_out: Fraction, everybody: Fraction) -> int:

@@ -92,8 +92,6 @@ class Ledger(OpenedLedger):
             raise LedgerError("individual_on_server", where=self._file.where)
         with self._writing() as writing:
             writing.books.judge_account(account)
-            if account.left_out:  # no charge buys that number yet
-                raise not_recordable("left-out", account.left_out, "left out")
             if account.is_individual and source is None:
                 raise LedgerError("individual_needs", account=account.name, what="--source")
             facts = {
@@ -304,8 +302,8 @@ def _stated(granted: Granted | None) -> dict[str, Any]:
     if granted is None:
         raise ValueError("a charge to an individual account whose rows were not filtered")
     facts = {**vars(granted), "everybody": exact_text(granted.everybody)}
-    del facts["year"]
-    return {"granted": facts}
+    del facts["year"], facts["left_out"]
+    return {"granted": facts | ({"left_out": exact_text(granted.left_out)} if granted.left_out else {})}
 
 
 def _operator(name: str, key: str) -> dict[str, str]:

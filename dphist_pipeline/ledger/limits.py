@@ -9,7 +9,6 @@ from functools import lru_cache
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
 from dphist_pipeline.ledger.entries import Account, ChargeRequest
 from dphist_pipeline.ledger.errors import LedgerError, not_recordable
-from dphist_pipeline.ledger.individual import paid_by_year
 from dphist_pipeline.ledger.letters import is_blank, is_disguised, without_invisible
 
 LARGEST_TOTAL = Fraction(1_000_000)
@@ -47,15 +46,17 @@ def refuse_bad_account(account: Account) -> None:
         for what in (name for name, missing in needs.items() if missing):
             raise LedgerError("individual_needs", account=account.name, what=what)
     if account.left_out:
-        _refuse_bad_share(account)
+        refuse_bad_share(account)
 
 
-def _refuse_bad_share(account: Account) -> None:
-    """Refuses a share for the number of units left out that leaves rows nothing, or buys no number."""
-    bought = account.total * account.left_out
-    fits = isinstance(account.left_out, Fraction) and SMALLEST_EPSILON <= bought <= LARGEST_EPSILON
-    if not fits or not account.is_individual or paid_by_year(account.total, account.left_out, Fraction(0)) < 1:
-        raise not_recordable("left-out", account.left_out, "a share between 0 and 1 of an individual account's total")
+def refuse_bad_share(account: Account) -> None:
+    """Refuses a share of the total for the numbers of units left out that is none, leaves rows nothing or buys none."""
+    share = account.left_out
+    of_total = account.is_individual and isinstance(share, Fraction) and 0 < share < 1
+    writable = of_total and share.denominator <= _LARGEST_DENOMINATOR
+    if not writable or not SMALLEST_EPSILON <= account.total * share <= LARGEST_EPSILON:
+        ends = f"from {float(SMALLEST_EPSILON):g} to {LARGEST_EPSILON}"
+        raise not_recordable("left-out", str(share), f"a part of the total of an individual account, {ends}")
 
 
 def refuse_bad_total(total: Fraction) -> None:

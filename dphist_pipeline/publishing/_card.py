@@ -268,6 +268,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         **{"mechanism": mechanism, "fields": fields, "reach": None},
         **total,
         "quality": quality,
+        "left_out_units": QualityTable(rows).left_out_in_words(audit),
         "covers": cover_of_total(total, estimate, quality, audit),
         **_findings(estimate),
     }
@@ -336,7 +337,7 @@ def _findings(estimate: Estimate) -> dict[str, Any]:
 
 def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the cap cut, in words and by axis, and whether nearly all rows failed; None without a quality table."""
-    if not rows:
+    if all(row["statistic"] == "left_out" for row in rows):
         return None
 
     def counted(axis: str | None) -> Reals:

@@ -72,6 +72,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         cover=card.cover_of(audit, around, total),
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=quality,
+        left_out_units=QualityTable(rows).left_out_in_words(audit),
         covers=card.cover_of_total(total_in_words, first, quality, audit),
         reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),

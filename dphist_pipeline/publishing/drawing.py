@@ -63,8 +63,8 @@ class Drawing:
         """The marks by kind and style, each style once: axes below, then areas, lines upon them, and texts on top."""
         runs: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for mark in self.marks:
-            layer = {"rect": 1, "key": 1, "text": 3}.get(mark["kind"], 2 if mark.get("stroke") == INK else 0)
-            style = tuple((name, mark[name]) for name in STYLE if name in mark)
+            layer = {"rect": 1, "key": 1, "interval": 2, "text": 3}.get(mark["kind"], 0)
+            style = tuple((name, mark[name]) for name in STYLE if name in mark and mark["kind"] != "key")
             if mark.get("angle"):  # the whole group is turned, around the corner of the picture
                 turn = complex(mark["x"], mark["y"]) / cmath.rect(1, math.radians(mark["angle"]))
                 mark = {**mark, "x": turn.real, "y": turn.imag}
@@ -77,8 +77,13 @@ class Drawing:
         self.marks.append({"kind": kind, "x": x, "y": y, "width": width, "height": height, "fill": fill})
 
     def line(self, x: float, y: float, to_x: float, to_y: float, stroke: str) -> None:
-        """A line of one pixel."""
+        """A line of one pixel, across or down."""
         self.marks.append({"kind": "line", "x": x, "y": y, "to_x": to_x, "to_y": to_y, "stroke": stroke})
+
+    def interval(self, x: float, y: float, length: float, cap: float, upright: bool) -> None:
+        """A line down, or to the right, with caps at its ends."""
+        line = {"length": length, "cap": cap, "upright": upright, "stroke": INK}
+        self.marks.append({"kind": "interval", "x": x, "y": y, **line})
 
     def text(
         self, x: float, y: float, text: str, anchor: str = "start", size: float = LABEL, fill: str = INK, angle: int = 0
@@ -174,10 +179,8 @@ class Bars:
         for group, (value, pair) in enumerate(zip(self.values.tolist(), self.ends, strict=True)):
             drawing.rect(band.at(group), min(at(value), at(0)), band.size, abs(at(value) - at(0)), BAR)
             if pair is not None:
-                middle, (low, high) = band.middle(group), map(at, pair)
-                drawing.line(middle, low, middle, high, INK)
-                for end in (low, high):
-                    drawing.line(middle - cap / 2, end, middle + cap / 2, end, INK)
+                low, high = map(at, pair)
+                drawing.interval(band.middle(group), low, high - low, cap, upright=True)
         drawing.height = _names_below(drawing, band, self.names, bottom)
         return drawing
 
@@ -196,10 +199,8 @@ class Bars:
         for group, (value, pair) in enumerate(zip(self.values.tolist(), self.ends, strict=True)):
             drawing.rect(min(at(value), at(0)), band.at(group), abs(at(value) - at(0)), band.size, BAR)
             if pair is not None:
-                middle, (low, high) = band.middle(group), map(at, pair)
-                drawing.line(low, middle, high, middle, INK)
-                for end in (low, high):
-                    drawing.line(end, middle - 3.5, end, middle + 3.5, INK)
+                low, high = map(at, pair)
+                drawing.interval(low, band.middle(group), high - low, 7.0, upright=False)
         drawing.text((left + right) / 2, band.end + 33, self.unit, "middle", fill=FAINT)
         drawing.height = band.end + 40
         return drawing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_eval_context
 from jinja2.nodes import EvalContext
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dphist_pipeline.base.compiled_templates import compiled_templates
 from dphist_pipeline.base.languages.texts import ENGLISH, days_text, language, number_text, translated, whole
@@ -77,7 +78,9 @@ def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **
 
 def _isolate(text: object) -> Markup:
     """A name from outside: whichever way its letters run, the sentence around it keeps its order."""
-    return Markup("<bdi>{}</bdi>").format(text if isinstance(text, Markup) else visible(str(text)))
+    text = text if isinstance(text, Markup) else escape(visible(str(text)))
+    runs_left = any(unicodedata.bidirectional(letter) in {"R", "AL", "AN"} for letter in text)
+    return Markup("<bdi>{}</bdi>").format(text) if runs_left else text
 
 
 def _in_english(text: str) -> str:

@@ -11,7 +11,7 @@ from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
-from dphist_pipeline.ledger.individual import PARTS, left_out_in_words, paid_by_year, price_of_row
+from dphist_pipeline.ledger.individual import PARTS, left_out_in_words, paid_by_year, price_of_left_out, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
 
@@ -54,6 +54,10 @@ class Statement:
         each = Counter(f"{as_text(charge.epsilon)} for {granted.rows} rows" for charge, granted in charges)
         prices = [(price_of_row(charge.epsilon, granted.rows), granted.rows) for charge, granted in charges]
         facts = {"prices": ", ".join(f"{price} ({number} charges)" for price, number in each.items()) or "none yet"}
+        if self.account.left_out:
+            lost = charges[-1][1].everybody if charges else Fraction(0)
+            bought = price_of_left_out(self.total, self.account.left_out, lost)
+            facts["number of units left out"] = f"{as_text(bought)} in each release" if bought else "not this year"
         if charges:
             year = self._paid_by_year(charges[-1][1].everybody)
             facts["pays for"] = f"{year // prices[-1][0]} rows of a unit a year at the latest price"

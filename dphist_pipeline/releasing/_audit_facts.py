@@ -64,7 +64,7 @@ def judge(public: Path, facts: Mapping[str, Any], estimate: AnyEstimate) -> Judg
     total = answer_box(first, {})
     # False where no interval is known, whose ends are nan.
     return Judgement(
-        total.ci_lower <= 0, PeriodComparison.of_estimate(public, facts, estimate), doubt_of_estimate(estimate)
+        total.ci_lower <= 0, PeriodComparison.of_estimate(public, facts, estimate), doubt_of_estimate(estimate, facts)
     )
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,13 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.files import make_folder
 from dphist_pipeline.confidential.plan import CountingPlan
+from dphist_pipeline.confidential.row_queries import FilteredUnits
 from dphist_pipeline.errors import AfterCharge, TryAgain
 from dphist_pipeline.ledger import opened
 from dphist_pipeline.ledger.books import OPEN_STATES, Books
 from dphist_pipeline.ledger.entries import Charge, ChargeRequest, OfARelease, exact_text
 from dphist_pipeline.ledger.errors import StateOvertaken
-from dphist_pipeline.ledger.individual import PARTS, Granted, paid_by_year, price_of_row
+from dphist_pipeline.ledger.individual import PARTS, Granted, paid_by_year, price_of_left_out, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store
 
@@ -109,11 +111,24 @@ class GrantedRows:
         granted, (plan, staged) = charge.granted, self.staged
         assert granted is not None, "every charge to an individual account names its state"
         if self._counted[0] != granted.state:
-            state = States.of(self.store, self.ledger, self.account).state(charge, plan)
-            if state is None:
-                raise state_lost(charge)
-            self._counted = granted.state, _counts(plan, staged, state)
+            self._counted = granted.state, _counts(plan, staged, self._state(charge))
         return self._counted[1]
+
+    def left_out(self, charge: Charge) -> FilteredUnits:
+        """How many units the charge is the first of the year to leave out.
+
+        Raises:
+            AfterCharge: its state is there no more.
+        """
+        from dphist_pipeline.confidential.individual import units_left_out
+
+        return units_left_out(self.staged[0], self._state(charge))
+
+    def _state(self, charge: Charge) -> State:
+        state = States.of(self.store, self.ledger, self.account).state(charge, self.staged[0])
+        if state is None:
+            raise state_lost(charge)
+        return state
 
 
 @dataclass(frozen=True)
@@ -161,7 +176,10 @@ class States:
         books = self.ledger.books()
         account, year = books.account(self.account), books.year_at(opened.utc_now())
         before, charge, everybody = self._newest(books, year, plan)
-        granted = Granted(request.rows, uuid.uuid4().hex, books.paid_at(self.account), everybody, year)
+        # In whole parts, rounded up: a sum of any fractions may be longer than what the ledger writes.
+        everybody = Fraction(ceil(everybody * PARTS), PARTS)
+        bought = price_of_left_out(account.total, account.left_out, everybody)
+        granted = Granted(request.rows, uuid.uuid4().hex, books.paid_at(self.account), everybody, year, bought)
         facts = self._facts(request, granted, plan)
         facts["before"] = charge.granted.state if charge and charge.granted else ""
         state = write_state(
@@ -199,13 +217,15 @@ class States:
 
     def _newest(self, books: Books, year: int, plan: CountingPlan) -> tuple[State | None, Charge | None, Fraction]:
         """The newest whole state of a year, its charge, and what everybody has paid beside it."""
-        everybody = Fraction(0)
+        everybody, account = Fraction(0), books.account(self.account)
         for _, epsilon, charge in reversed(books.counting_in(self.account, year)):
             if charge is not None and charge.granted is not None and charge.year == year:
                 state = self.state(charge, plan)
                 if state is not None:
                     return state, charge, everybody + charge.granted.everybody
             everybody += epsilon
+            if charge is not None and charge.year != year:  # dated ahead: that year has numbers of its own
+                everybody += price_of_left_out(account.total, account.left_out, Fraction(0))
         return None, None, everybody
 
     def _facts(self, of: OfARelease, granted: Granted, plan: CountingPlan) -> dict[str, str]:

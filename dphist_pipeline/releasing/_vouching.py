@@ -51,7 +51,8 @@ def read_vouched_audit(
 def _matches_charge(audit: dict[str, Any], charge: Charge) -> bool:
     """Whether an audit, or that of a table, says what the ledger says of its charge; older ones say less."""
     try:
-        facts = {"epsilon": Fraction(audit["epsilon"]), "release": audit.get("family", audit["release"])}
+        bought = charge.granted.left_out if charge.granted is not None else 0
+        facts = {"epsilon": Fraction(audit["epsilon"]) - bought, "release": audit.get("family", audit["release"])}
         facts |= {name: audit[name] for name in ("period", "revision", "account", "reason") if name in audit}
         facts |= {"digest": audit["spec_digest"], "number": audit["ledger"]["number"], "hash": audit["ledger"]["hash"]}
     except (KeyError, TypeError, ValueError, ArithmeticError):

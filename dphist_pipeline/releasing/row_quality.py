@@ -19,10 +19,12 @@ from dphist_pipeline.confidential.row_queries import (
     RowsCutBy,
     RowsMisfiled,
     UnitsByRows,
+    UnitsLeftOut,
 )
 from dphist_pipeline.estimates.budget import Budget
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.estimates.row_quality import FAILURES, PLACES, RowTable
+from dphist_pipeline.ledger.individual import Granted
 from dphist_pipeline.releasing._plans import rows_seen
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import EVERY_ROW
@@ -53,6 +55,13 @@ def buy_quality(
     parts = budget.split(**{query.step: Fraction(1, len(queries)) for query in queries})
     measurements = PrivateRows(_limits(spec, seen), load, answers)
     return tuple(_table(measurements, query, part) for query, part in zip(queries, parts, strict=True))
+
+
+def buy_left_out(granted: Granted, load: Callable[[], ObservedRows], answers: AnswerStore) -> RowTable:
+    """The number of units that a charge to an individual account is the first of its year to leave out."""
+    query = _Asked("quality_left_out", UnitsLeftOut(), [("left_out", None, None, None)])
+    measurements = PrivateRows(Limits(granted.rows, granted.rows, False), load, answers)
+    return _table(measurements, query, Budget(granted.left_out, query.step))
 
 
 def half_widths(spec: ReleaseSpec) -> dict[str, int]:

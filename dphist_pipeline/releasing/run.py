@@ -55,7 +55,7 @@ from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.row_quality import buy_quality
+from dphist_pipeline.releasing.row_quality import buy_left_out, buy_quality
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.periods import Period
@@ -425,6 +425,11 @@ class Run:
             load()  # counting leaves them in the folder; where counts may not be loaded, these may not
             return row_tables.load(scratch)
 
+        def units_left_out() -> ObservedRows:
+            load()  # where counts may not be loaded, these may not
+            assert rows is not None, "only a run that reads gives counts"
+            return rows.left_out(charge)
+
         # A first reader may skip to here: `private_counts` puts the counts of each grid behind measurements, `estimate`
         # makes the budget of the mechanism's epsilon, calls `Mechanism.release`, and refuses if it spent less or more.
         journal = Journal(store.journal(self.key), scratch, charge.hash, vouch, elsewhere)
@@ -434,6 +439,8 @@ class Run:
             estimate = self.mechanism_run.estimate(counts)
             rest = self.request.epsilon - self.mechanism_run.epsilon
             quality = buy_quality(self.spec, rest, cache(observed_rows), journal)
+            if charge.granted is not None and charge.granted.left_out:
+                quality += (buy_left_out(charge.granted, units_left_out, journal),)
         except (FileNotFoundError, AnswerDrawnElsewhere):  # a rejection deletes the journal's folder
             self.refuse_overtaken(Race.REJECTED_IN_A_MEASUREMENT)
             raise

@@ -651,9 +651,14 @@ class DeclaredRelease(EngineField):
         remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.has_placeholders:
             remarks.append(self._rows_elsewhere)
-        if self.privacy_unit == EVERY_ROW or self.quality is not None:
+        if not self.bound_drops_rows or self.quality is not None:
             return remarks
         return [*remarks, UNSEEN_CUT]
+
+    @property
+    def bound_drops_rows(self) -> bool:
+        """Whether a unit may have more rows than the bound keeps: never a row, nor the one that `take` leaves."""
+        return self.privacy_unit != EVERY_ROW and self.take not in ("first", "last")
 
     @property
     def _rows_elsewhere(self) -> str:

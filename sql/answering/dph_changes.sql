@@ -1,6 +1,6 @@
 -- The change of a count from each period to the next one that was published, with its 95 % interval: one row for each period but
 -- the first (latest revisions), in order. Each interval holds with 95 % by itself. `note` says how many days between the two are in
--- no published period.
+-- no published period, and that a change in an individual account mixes what happened with who is still counted.
 -- `chance` says whether the interval leaves chance out. `with_chance := true` adds it: counts then vary as Poisson's do around
 -- their means, which is too little where persons have several rows.
 -- `capped` tells how many rows the bound cut in each, where quality tables count them.

@@ -1,7 +1,8 @@
 -- What was bought about the rows behind the counts, with 95 % intervals: one row for each number, for each period (its latest
 -- revision), in order. `units` counts units by the rows that they hold, `rows` the rows by where they fell, `unparsed` and
 -- `undeclared` the rows whose value on an axis is missing or no declared one, `cut` the rows that the bound keeps out, `misfiled`
--- (with `misfiled: true`) the rows in the period's own files that no period looks for there. Of each
+-- (with `misfiled: true`) the rows in the period's own files that no period looks for there, `left_out` (in an individual account
+-- that sets a share aside) the units that this publication was the first of the calendar year to leave out. Of each
 -- unit, at most the first `rows` rows that the spec declares are seen; numbers and ends of intervals may be negative. `reliability`
 -- is that of any count: many numbers of noise are among them, and each interval holds by itself. `most` is the largest number of
 -- rows that the published counts allow where rows went to `other` or were dropped, with what the cap cuts; it holds with 99.5 % for

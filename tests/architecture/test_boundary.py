@@ -23,7 +23,7 @@ from dphist_pipeline.ledger import errors as ledger_errors
 ROOM = "dphist_pipeline.confidential"
 SCORES = ["CutByBalance", "CutByDeviations", "LastStartByDeviations", "LastStartBySquares", "NextByNearness"]
 QUERIES = ["Buckets", "Cells", "Choice", "Contrasts", "Sums", "WeightedSums"]
-ROW_QUERIES = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows"]
+ROW_QUERIES = ["FailuresByAxis", "RowsByPlace", "RowsCut", "RowsCutBy", "RowsMisfiled", "UnitsByRows", "UnitsLeftOut"]
 # A mechanism may name these of `confidential`.
 ALLOWED = {f"{ROOM}.measurements": {"PrivateCounts"}, f"{ROOM}.scores": {*SCORES, "Score", "Centre"}}
 FILES = sorted(Path(mechanisms.__file__).parent.glob("*.py"))

@@ -256,8 +256,8 @@ def any_file(file: Path, rule: object) -> Path:
     return file.resolve()
 
 
-def forgetful(ledger: Ledger, reason: str, carried: object, *more: Any, whole: Any = Ledger.adopt) -> Any:
-    return whole(ledger, reason, [], *more)
+def forgetful(ledger: Ledger, reason: str, carried: object, *more: Any, whole: Any = Ledger.adopt, **named: Any) -> Any:
+    return whole(ledger, reason, [], *more, **named)
 
 
 def never_taken_back(permissions: Permissions, entry: Any, facts: Any, whole: Any = Permissions.post) -> None:
@@ -265,8 +265,8 @@ def never_taken_back(permissions: Permissions, entry: Any, facts: Any, whole: An
         whole(permissions, entry, facts)
 
 
-def alone(permissions: Permissions, entry: Any, whole: Any = Permissions.waits) -> bool:
-    return entry.kind != "keyed" and bool(whole(permissions, entry))
+def alone(permissions: Permissions, entry: Any, facts: Any, whole: Any = Permissions.waits) -> bool:
+    return entry.kind != "keyed" and bool(whole(permissions, entry, facts))
 
 
 def of_one_account(permissions: Permissions, reading: Reading, waiting: bool = False) -> set[str]:

@@ -220,8 +220,8 @@ def once_of_all_units(
         yield part.unique(subset=list(words)) if distinct else part
 
 
-def one_unit_of_nulls(columns: Any, forms: Any, source: Any, whole: Any = ingest.unit_sql) -> Any:
-    made = whole(columns, forms, source)
+def one_unit_of_nulls(columns: Any, forms: Any, source: Any, point: Any, whole: Any = ingest.unit_sql) -> Any:
+    made = whole(columns, forms, source, point)
     return replace(made, names={name: f"coalesce({text}, 'nobody')" for name, text in made.names.items()})
 
 

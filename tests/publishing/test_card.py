@@ -75,6 +75,11 @@ def test_words_of_the_spec_stand_for_rows_and_for_the_unit() -> None:
     )
 
 
+def test_a_name_whose_letters_run_to_the_left_stands_apart_from_its_sentence() -> None:
+    page = card([{**WARD, "values": ["כירורגיה", "٣", "surgery"]}], unit_label="מטופל")
+    assert all(f"<bdi>{name}</bdi>" in page for name in ("מטופל", "כירורגיה", "٣")) and "<bdi>surgery" not in page
+
+
 def test_it_says_how_many_cells_are_good_on_its_first_screen_and_what_that_means() -> None:
     page = card([AGE, WARD])
     said = RELIABILITY.sentence([made([AGE, WARD]).unbiased])
@@ -137,8 +142,8 @@ def test_one_error_is_told_of_the_sum_of_all_cells_where_groups_know_it_better()
     sums = NoisySums(np.array([total]), np.array([size]), Fraction(2))
     page = card([WARD], replace(estimate, groups=np.zeros(size, dtype=np.int64), sums=sums))
     (told,) = re.findall(r"the sum of all cells by at most ([0-9.]+)", Read(page).text)
-    (row,) = re.findall(r">all cells</bdi></th><td[^>]*>[0-9,]+</td><td[^>]*>([0-9,.]+)<", page)
-    assert row == told != re.findall(r">all cells</bdi></th><td[^>]*>[0-9,]+</td><td[^>]*>([0-9,.]+)<", card([WARD]))[0]
+    (row,) = re.findall(r">all cells</th><td[^>]*>[0-9,]+</td><td[^>]*>([0-9,.]+)<", page)
+    assert row == told != re.findall(r">all cells</th><td[^>]*>[0-9,]+</td><td[^>]*>([0-9,.]+)<", card([WARD]))[0]
 
 
 def test_every_name_is_shown_and_none_is_markup() -> None:
@@ -249,4 +254,4 @@ def test_a_million_cells_make_a_small_card_soon() -> None:
 def test_a_card_of_thirty_numbers_is_small() -> None:
     """It stands alone, so it has its style and its pictures in it; what marks have in common is written once."""
     axes = [{"column": "age", "start": 0, "stop": 100, "width": 10}, {"column": "sex", "values": ["f", "m", "x"]}]
-    assert len(card(axes).encode()) < 33_000
+    assert len(card(axes).encode()) <= 30_000

@@ -47,7 +47,16 @@ def test_a_total_differs_from_the_one_before_only_beyond_noise_and_chance(total:
     assert (
         f"{total:,.0f} ± " in told and f"{said} the period before (" in told and "15,000 ± 50 in its revision 2" in told
     )
-    assert "rows (at most 3 of each patient ) in the week of 2 March 2026" in told
+    assert "rows (at most 3 of each patient) in the week of 2 March 2026" in told
+
+
+def test_where_each_unit_pays_for_its_own_rows_a_difference_says_who_is_counted() -> None:
+    around, mixes = (
+        PublicationNeighbours(before=BEFORE, is_alike=True),
+        "such a difference mixes what happened with who",
+    )
+    assert mixes in words(cover(18_000.0, around, year_rows=12)) and mixes not in words(cover(18_000.0, around))
+    assert mixes not in words(cover(18_000.0, PublicationNeighbours(), year_rows=12))
 
 
 def test_chance_of_people_with_several_rows_is_allowed_for() -> None:

@@ -74,7 +74,7 @@ root.setAttribute('data-found', JSON.stringify(found));
 RUNNING_INTO = """<script>
 const found = [];
 for (const svg of document.querySelectorAll('svg')) {
-  const texts = [...svg.querySelectorAll('text')], swatches = [...svg.querySelectorAll('.key')];
+  const texts = [...svg.querySelectorAll('text')], swatches = [...svg.querySelectorAll('.key path')];
   const titles = texts.filter(text => (text.parentNode.getAttribute('transform') || '').includes('rotate(-90'));
   for (const text of texts) for (const other of [...titles, ...swatches]) {
     const a = text.getBoundingClientRect(), b = other.getBoundingClientRect();

@@ -31,7 +31,7 @@ def coded(office: Office) -> Office:
 def test_words_stand_on_the_card_in_the_terminal_and_in_files(coded: Office) -> None:
     card = Read((coded.published() / "card.html").read_text(encoding="utf-8")).text
     assert "surgery Operations" in card and "medicine Internal medicine" in card
-    assert "medicine ( Internal medicine )" in card
+    assert "medicine (Internal medicine)" in card
     pivot = coded.run("answer", "wards", "--by", "age", "--pivot", "ward").out
     assert "Operations" in pivot.partition("0 to under 25")[0]
     cells = pyarrow.csv.read_csv(coded.store / "public" / "wards" / "latest" / "cells.csv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 from office import OPEN_HEALTH, Office
 
@@ -28,7 +29,9 @@ def opened(office: Office) -> Office:
 def test_a_release_is_charged_checked_and_shown_without_what_is_left(opened: Office) -> None:
     store = ("--store", opened.store)
     checked = opened.run("check", opened.folder / "spec.yaml", *store)
-    assert "at most 8 rows of each unit are counted in a calendar year" in " ".join(checked.out.split())
+    words = " ".join(checked.out.split())
+    assert "at most 8 rows of each unit are counted in a calendar year" in words and "without `--left-out`" in words
+    assert "quality" not in words and "`max_rows_per_unit` keeps rows out" not in words
     released = opened.run("release", opened.folder / "spec.yaml", *store)
     assert released.code == 0, released.err
     assert " left" not in released.out
@@ -57,13 +60,41 @@ def test_the_same_call_again_replays_and_another_spec_of_the_same_account_pays_t
     assert refused.code == 1 and "would count nobody" in " ".join(refused.err.split())
 
 
+def test_a_share_of_the_total_tells_how_many_are_left_out(office: Office) -> None:
+    office.undecided()
+    office.write_records()
+    office.write_spec()
+    store, spec = ("--store", office.store), office.folder / "spec.yaml"
+    assert office.run("ledger", *OPEN, *SOURCE, "--left-out", "1/20", *store).code == 0
+    assert "without `--left-out`" not in " ".join(office.run("check", spec, *store).out.split())
+    released = office.run("release", spec, *store)
+    assert released.code == 0, released.err
+    audit = json.loads((office.published() / "audit.json").read_bytes())
+    assert audit["charges"][-1] == {"step": "quality_left_out", "epsilon": "1/10", "noise_scale": "10"}
+    assert (audit["epsilon"], audit["year_rows"]) == ("3/5", 7)  # 1.9 for rows of 1/4
+    assert "that are left out for the first time in the calendar year" in (office.published() / "card.html").read_text()
+    (row,) = pq.read_table(office.published() / "quality.parquet").to_pylist()
+    assert (row["statistic"], row["noise_scale"]) == ("left_out", 10)
+    says = " ".join(office.run("quality", "wards", *store).out.split())
+    assert "that are left out for the first time" in says
+    assert office.run("quality", "wards", "--json", *store).json["rows"] == [row]
+    shown = office.run("ledger", "show", "health", *store)
+    assert "0.1 in each release" in shown.out
+    for again in (("release", spec), ("ledger", "verify")):
+        ran = office.run(*again, *store)
+        assert ran.code == 0, ran.err
+    assert "Already published" in office.run("release", spec, *store).out
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         ((*OPEN_HEALTH, "--accounting", "individual", *SOURCE), "--renews yearly"),
         (OPEN, "--source"),
         ((*OPEN_HEALTH, "--accounting", "private", *SOURCE), "summed or individual"),
-        ((*OPEN, "--source", "data/none.parquet"), "files that are there"),
+        *(((*OPEN, "--source", source), "files that are there") for source in ("data/none.parquet", "frame:records")),
+        *(((*OPEN, *SOURCE, "--left-out", share), "a part of the total") for share in ("0", "1", "-1/20", "21/20")),
+        ((*OPEN_HEALTH, *SOURCE, "--left-out", "1/20"), "a part of the total of an individual account"),
     ],
 )
 def test_what_cannot_be_opened_says_why(office: Office, options: tuple[str, ...], says: str) -> None:

@@ -113,6 +113,15 @@ def test_noise_alone_is_taken_for_records_in_at_most_one_of_a_thousand(office: O
 
 
 @pytest.mark.slow
+def test_first_visits_are_no_sign_of_another_spelling_and_a_first_row_is_never_cut(office: Office) -> None:
+    gap = {"name": "gap", "of_unit": "days_since", "within": "30 days", "edges": [0, 2, 8], "other": True}
+    for mode in ("first", "all"):
+        office.write_spec(**WEEKLY, axes=[gap], take=mode, release=f"{mode}_visits", publish="if_plausible")
+        assert ("keeps rows out of the counts" in office.run("check", "spec.yaml").out) == (mode == "all")
+        assert "Published" in office.released("--period", WEEKS[0]).out
+
+
+@pytest.mark.slow
 def test_an_axis_that_is_nearly_all_other_is_told_with_what_to_do(office: Office) -> None:
     told = {
         WEEKS[0]: USUAL,

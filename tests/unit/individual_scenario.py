@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.base.reading import Reading
-from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
+from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan
 from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Folder
 from dphist_pipeline.ledger.individual import PARTS
 from dphist_pipeline.ledger.ledger import Ledger
@@ -39,19 +39,25 @@ CELLS = 4
 Patients = Mapping[str, int]
 
 
-def plan_for(rows: int) -> CountingPlan:
+def plan_for(rows: int, family: bool = False) -> CountingPlan:
+    """A plan of one table of `CELLS` cells; or of a family of two tables of two cells, whose rows are words."""
     source = SourcePlan("patients.parquet", READING, "patients.parquet")  # type: ignore[arg-type]
     unit: Any = SimpleNamespace(columns=("patient_id",))
-    return CountingPlan(source, unit, rows, Domain.from_shape((CELLS,)), Period(EVERYTHING, None, None))
+    tables = tuple(Marginal((axis,), (None,), (2,)) for axis in (0, 1)) if family else ()
+    domain = Domain.from_shape((2, 2) if family else (CELLS,))
+    return CountingPlan(source, unit, rows, domain, Period(EVERYTHING, None, None), marginals=tables)
 
 
 @dataclass
 class Office:
-    """An individual account in a folder; `counts`: what was counted last, by cell."""
+    """An individual account in a folder; `counts`, `left_out`: what was counted last, by cell, and who not for the
+    first time.
+    """
 
     folder: Path
     ledger: Ledger
     counts: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(CELLS, dtype=np.int64))
+    left_out: int = 0
 
     @classmethod
     def open(cls, folder: Path, **terms: Any) -> Office:
@@ -72,15 +78,17 @@ class Office:
     def request(self, week: int, **changes: Any) -> ChargeRequest:
         return replace(WEEKLY, period=f"{week:02}", **changes)
 
-    def rows(self, patients: Patients, most: int = 3) -> GrantedRows:
+    def rows(self, patients: Patients, most: int = 3, family: bool = False) -> GrantedRows:
         """A run that has these patients' rows before it."""
-        plan, run = plan_for(most), self.folder / f"run{uuid.uuid4().hex}"
+        plan, run = plan_for(most, family), self.folder / f"run{uuid.uuid4().hex}"
 
         def read() -> tuple[CountingPlan, Path]:
             run.mkdir()
             units = [patient for patient, many in patients.items() for _ in range(many)]
             codes = [number % CELLS for number in range(len(units))]
             table = {"unit": pa.array(units, pa.string()), "code": pa.array(codes, pa.int32())}
+            if family:
+                table["word_0"] = pa.array(codes, pa.int64())
             pq.write_table(pa.table(table), run / "rows.parquet")
             return plan, run / "rows.parquet"
 
@@ -91,13 +99,17 @@ class Office:
         request = self.request(week, **changes)
         rows = self.rows(patients, request.rows)
         charge = rows.charge(request)
-        self.counts = rows.counts(charge)
+        self.counts, self.left_out = rows.counts(charge), int(rows.left_out(charge).left_out[0])
         if published:
             self.ledger.record_published(charge, f"digest of {charge.hash}")
         return int(self.counts.sum())
 
     def charges(self) -> list[Charge]:
         return self.ledger.books().every_charge()
+
+    def bought(self) -> list[Fraction]:
+        """What each charge says that it pays for the number of units left out."""
+        return [charge.granted.left_out for charge in self.charges() if charge.granted]
 
     def everybody(self) -> list[Fraction]:
         """What each charge says that everybody paid beside own rows."""

@@ -17,8 +17,10 @@ import pytest
 from unit.individual_scenario import READING, TERMS, Office, plan_for
 from unit.ledger_scenario import time_passes
 
+from dphist_pipeline.base.domain import AmountAxis, Domain
 from dphist_pipeline.confidential import individual
 from dphist_pipeline.errors import DphistError
+from dphist_pipeline.ledger import _replay
 from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
@@ -92,6 +94,21 @@ def test_who_counts_once_in_a_cell_pays_for_one_of_equal_rows(office: Office, tm
         assert counted.sum() == kept
 
 
+def test_an_amount_moves_as_many_parts_as_the_rows_that_a_unit_pays_for(office: Office, tmp_path: Path) -> None:
+    cost, parts = Domain((AmountAxis("cost", "cost", 0.0, 10.0),)), 1 << 8
+    plan = replace(plan_for(3), domain=cost, parts=parts)
+    rows = {"unit": ["often"] * 5 + ["other"], "code": pa.array([0] * 6, pa.int32())}
+    pq.write_table(
+        pa.table(rows | {"amount": pa.array([0, 256, 7, 9, 256, 100], pa.int32())}), tmp_path / "rows.parquet"
+    )
+    for pays, kept in ((100, 3), (20, 2), (9, 0)):  # at 10 a row
+        place = tmp_path / f"{kept}.parquet"
+        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 10, pays)
+        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        assert counted.shape == (2,) and counted.sum() == parts * (kept + min(kept, 1))
+        assert pq.read_table(place)["paid"].to_pylist().count(10 * kept) >= 1
+
+
 def test_a_larger_total_gives_everybody_more(office: Office) -> None:
     for week in range(5):
         office.week(week, PATIENTS)
@@ -120,6 +137,125 @@ def test_a_new_year_begins_with_nothing_paid_and_another_key(office: Office, mon
     assert before is not None and after is not None and before.key != after.key
     # The year is over, and all that was charged in it is published: its states are gone.
     assert [*office.states.glob("*.parquet")] == [office.file()]
+
+
+# The number of units that are left out.
+
+SHARE = {"left_out": Fraction(1, 20)}
+TENTH = Fraction(1, 10)
+
+
+@pytest.fixture
+def telling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    """The same account, of which a twentieth pays for the numbers of units left out."""
+    time_passes(monkeypatch, "2026-11-24T06:00:00Z")
+    return Office.open(tmp_path / "telling", **SHARE)
+
+
+def test_a_share_of_the_total_leaves_eleven_rows_and_tells_once_who_is_left_out(telling: Office) -> None:
+    weeks = [(telling.week(week, PATIENTS), telling.left_out) for week in range(6)]
+    assert weeks == [(7, 0)] * 3 + [(2 + 1 + 2, 0), (1, 2), (1, 0)]  # 0.5 pays for eleven rows of 1.9
+    assert telling.bought() == [TENTH] * 6 and telling.paid()[-1] == (Fraction(11, 6), 0, 1)
+    # A price that the rest still pays for counts them again, and they are not left out for the first time any more.
+    assert telling.week(6, PATIENTS, epsilon=Fraction(1, 100)) == 7
+    assert [telling.week(7, PATIENTS), telling.left_out] == [1, 0]
+
+
+def test_who_never_had_a_row_or_has_none_now_is_not_left_out(telling: Office) -> None:
+    for week in range(5):
+        telling.week(week, {"often": 3 if week < 4 else 0, "new": 0})
+        assert telling.left_out == 0
+    telling.week(5, {"often": 1})
+    assert telling.left_out == 1
+
+
+def test_who_goes_on_or_joins_takes_the_number_from_the_state(telling: Office) -> None:
+    for week in range(4):
+        telling.week(week, PATIENTS)
+    telling.rows(PATIENTS).charge(telling.request(4))  # nothing is drawn
+    telling.week(5, PATIENTS)
+    assert [telling.week(4, {"others": 3}), telling.left_out] == [0, 2]  # its own reading leaves out nobody
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, "foreign"])
+def test_once_a_state_was_lost_no_charge_of_the_year_has_such_a_number(
+    telling: Office, monkeypatch: pytest.MonkeyPatch, damage: Any
+) -> None:
+    telling.week(0, PATIENTS)
+    if damage == "foreign":
+        monkeypatch.setattr(individual, "form_of_units", lambda reading: "another form")
+    else:
+        damage(telling.file())
+    telling.week(1, PATIENTS)
+    telling.week(2, PATIENTS)
+    time_passes(monkeypatch, "2027-01-02T06:00:00Z")
+    telling.week(3, PATIENTS)
+    assert telling.bought() == [TENTH, 0, 0, TENTH]
+
+
+def test_the_price_follows_the_total_and_a_total_that_no_noise_follows_is_refused(telling: Office) -> None:
+    telling.week(0, PATIENTS)
+    telling.ledger.raise_total("health", Fraction(4), "more", Operator.load())
+    telling.week(1, PATIENTS)
+    assert telling.bought() == [TENTH, 2 * TENTH]
+    more = lambda: telling.ledger.raise_total("health", Fraction(1001), "more", Operator.load())  # noqa: E731
+    assert refusal(more) == "not_recordable"
+    telling.ledger.verify()
+
+
+@pytest.mark.parametrize("left_out", [Fraction(0), 2 * TENTH])
+def test_the_ledger_takes_no_other_price_of_the_number(telling: Office, left_out: Fraction) -> None:
+    telling.week(0, PATIENTS)
+    charge = telling.charges()[0]
+    assert charge.granted is not None
+    granted = replace(charge.granted, state="0" * 32, after=charge.number, left_out=left_out)
+    with pytest.raises(ValueError):
+        telling.ledger.charge(telling.request(1, granted=granted))
+    with pytest.raises(ValueError):  # nor any once everybody paid for a lost state
+        telling.ledger.charge(telling.request(1, granted=replace(granted, everybody=HALF, left_out=TENTH)))
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_all_numbers_of_a_year_move_by_one_with_a_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool
+) -> None:
+    time_passes(monkeypatch, "2026-11-24T06:00:00Z")
+    if planted:  # `left` is set in every charge that leaves a unit out
+        real = individual.statement
+        twice = lambda *a, **k: real(*a, **k).replace("WHEN left_before > 0 THEN 1 ", "")  # noqa: E731
+        monkeypatch.setattr(individual, "statement", twice)
+    here, there = (Office.open(tmp_path / name, **SHARE) for name in ("with", "without"))
+    moved = 0
+    for week in range(8):
+        others = {"other": 3, "later": 3 if week > 1 else 0}
+        here.week(week, {**others, "unit": 3})
+        there.week(week, others)
+        moved += abs(here.left_out - there.left_out)
+    assert moved == (4 if planted else 1)
+
+
+def test_a_charge_that_was_dated_ahead_costs_everybody_its_number_too(
+    telling: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time_passes(monkeypatch, "2027-03-01T06:00:00Z")
+    telling.week(0, PATIENTS)
+    time_passes(monkeypatch, "2026-11-30T06:00:00Z")
+    telling.ledger.adopt("the clock was ahead", (), {"health": Fraction(0)}, Operator.load())
+    telling.week(1, PATIENTS)
+    assert telling.everybody() == [0, HALF + TENTH] and telling.bought() == [TENTH, 0]
+    time_passes(monkeypatch, "2027-01-02T06:00:00Z")
+    telling.week(2, PATIENTS)  # goes on from the state of its own year
+    assert telling.everybody()[-1] == 0 and telling.bought()[-1] == TENTH
+
+
+def test_what_everybody_paid_stays_a_number_that_the_ledger_can_write(office: Office) -> None:
+    for week in range(2):
+        office.week(week, PATIENTS, epsilon=Fraction(10**27, 10**29 + 1 + 2 * week))
+        office.file().unlink()
+    office.week(2, PATIENTS)
+    exact = sum((charge.epsilon for charge in office.charges()[:2]), Fraction(0))
+    assert 0 <= office.everybody()[-1] - exact <= Fraction(1, PARTS)
+    office.ledger.verify()
 
 
 # States that are lost, damaged, swapped, old or foreign.
@@ -382,6 +518,7 @@ def test_a_charge_dated_ahead_is_paid_by_everybody_after_an_adoption_and_goes_on
         ({"neighbours": "substitute"}, "individual_needs"),
         ({"privacy_unit": "row"}, "individual_needs"),
         ({"left_out": Fraction(1)}, "not_recordable"),
+        ({"left_out": Fraction(-1, 20)}, "not_recordable"),
         ({"left_out": Fraction(1, 10**9)}, "not_recordable"),
         ({"accounting": "summed", "left_out": Fraction(1, 20)}, "not_recordable"),
         ({"accounting": "concentrated"}, "not_recordable"),
@@ -437,6 +574,18 @@ def test_another_host_is_refused(office: Office) -> None:
     with pytest.raises(DphistError) as refused:
         office.ledger.check(other)
     assert refused.value.code == "charged_elsewhere"
+
+
+@pytest.mark.parametrize("kind", ["opened", "charged"])
+def test_a_program_that_knows_no_individual_accounts_refuses_the_ledger(
+    office: Office, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    office.week(0, PATIENTS)
+    needed, known = _replay._FACTS[kind]
+    monkeypatch.setitem(_replay._FACTS, kind, (needed, known - {"accounting", "left_out", "granted"}))
+    with pytest.raises(DphistError) as refused:
+        Ledger.open(office.ledger.url).verify()
+    assert refused.value.code == "ledger_altered"
 
 
 def test_the_ledger_holds_together_and_takes_no_state_twice(office: Office) -> None:

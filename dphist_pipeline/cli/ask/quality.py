@@ -53,7 +53,11 @@ def quality(
     audit, rows, cuts_by_axis, most = quality.audit, quality.rows, quality.cuts(), quality.most_failed()
     says = quality.table.sentences(audit, cuts_by_axis)
     if as_json:
-        facts = {name: audit[name] for name in ("release", "period", "revision", "max_rows_per_unit", "quality")}
+        facts = {
+            name: audit[name]
+            for name in ("release", "period", "revision", "max_rows_per_unit", "quality")
+            if name in audit
+        }
         print_json({**facts, "says": says, "rows": rows})
         return
     texts = _Told(limit_of(audit) or 0, decimals)

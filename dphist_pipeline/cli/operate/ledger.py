@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -38,6 +38,7 @@ from dphist_pipeline.cli.terminal import (
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
 from dphist_pipeline.ledger.ledger import Account, Ledger, refuse_unexplained
+from dphist_pipeline.ledger.limits import refuse_bad_share
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.releasing.store_decisions import StoreDecisions, asked_by_options
@@ -152,6 +153,14 @@ def open_account(
             "and is not counted once its year is paid for.",
         ),
     ] = None,
+    left_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Part of the total of an individual account, as in 1/20: pays in each release for the number of units "
+            "that it is the first of the year to leave out.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -166,7 +175,8 @@ def open_account(
         raise typer.BadParameter("an account renews `yearly` or not at all", param_hint="--renews")
     if accounting not in (None, "summed", "individual"):
         raise typer.BadParameter("must be summed or individual", param_hint="--accounting")
-    terms_by_hand = {"--privacy-unit": privacy_unit, "--neighbours": neighbours, "--accounting": accounting}
+    terms_by_hand = {"--privacy-unit": privacy_unit, "--neighbours": neighbours}
+    terms_by_hand |= {"--accounting": accounting, "--left-out": left_out}
     _refuse_mixed(for_spec, yes, read, terms_by_hand)
     if for_spec is not None:
         spec_terms = (_total(total), renews is not None, signatures, read.also_of)
@@ -181,6 +191,9 @@ def open_account(
     ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
     new_account = Account(_account_name(account), *terms, signatures, accounting or "summed")  # type: ignore[arg-type]
+    if left_out is not None:
+        new_account = replace(new_account, left_out=exact_option(left_out, "--left-out"))
+        refuse_bad_share(new_account)
     reading = read.reading(decisions, account, privacy_unit)
     with decisions.signing() as operator:
         ledger.open_account(new_account, operator, reading, read.also_of)

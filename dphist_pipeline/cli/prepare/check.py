@@ -43,6 +43,7 @@ from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
+from dphist_pipeline.spec.model import UNSEEN_CUT
 from dphist_pipeline.spec.sources import AN_ISO_DATE, ISO
 from dphist_pipeline.spec.unit_axes import in_words
 from dphist_pipeline.workbench.planning.amount_forecast import amount_in_words, amount_of
@@ -146,7 +147,7 @@ def check(
         **declared_of(checked),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
-        **({"remarks": remarks} if (remarks := remarks_of(checked)) else {}),
+        **({"remarks": remarks} if (remarks := remarks_of(checked, store)) else {}),
     }
     if as_json:
         print_json(facts)
@@ -224,6 +225,10 @@ def _print_several(spec: Path, names: Sequence[str], as_json: bool) -> None:
 
 
 MOST_EXAMPLES, MOST_TABLES, MOST_MEASURED = 3, 12, 6
+NO_DRIFT = (
+    "Nothing will tell how many units are left out, and how far counts drift within a year: the account was opened "
+    "without `--left-out`."
+)
 # What a quality table counts, in the words of a terminal; undeclared values are known as well as unparsed ones.
 QUALITY_NUMBERS = {
     "cut": "rows cut",
@@ -254,7 +259,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "epsilon": str(spec.epsilon),
         "period": spec.period,
         "digest": spec.digest,
-        **({"remarks": remarks} if (remarks := remarks_of(spec)) else {}),
+        **({"remarks": remarks} if (remarks := remarks_of(spec, store)) else {}),
         "account": _account(spec, store),
     }
 
@@ -355,8 +360,11 @@ def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
     return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})
 
 
-def remarks_of(spec: ReleaseSpec) -> list[str]:
+def remarks_of(spec: ReleaseSpec, store: Path | None) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
+    statement = AccountRunway.statement(spec, store)
+    if not isinstance(statement, str) and statement.account.is_individual:  # it pays for no quality table
+        return [remark for remark in spec.remarks if remark != UNSEEN_CUT]
     rows, per = middle_table(reliability_of(spec)["reliability"]), per_period(spec)
     return [*spec.remarks, *quality_left_out(spec, per), *small_share(spec, rows, per)]
 
@@ -373,6 +381,8 @@ def individual_account(spec: ReleaseSpec, store: Path | None) -> list[str]:
         "Units with many rows are left out in the course of a year and counted again from 1 January. Changes "
         "within a year mix the world with that; a revision counts fewer units than what it replaces; a period that is "
         "released late uses up the year of its release.",
+        *([] if statement.account.left_out else [NO_DRIFT]),
+        *([f"Account '{spec.account}' pays for no quality table: leave `quality` out."] if spec.quality else []),
     ]
 
 
@@ -415,7 +425,7 @@ def print_explanation(spec: ReleaseSpec, facts: dict[str, Any]) -> None:
             "digest": facts["digest"],
         }
     )
-    print_lines(remarks_of(spec))
+    print_lines(facts.get("remarks", ()))
 
 
 def _bins_and_levels(axis: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from fractions import Fraction
 from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.row_quality import half_widths
-from dphist_pipeline.spec.sources import EVERY_ROW
 
 MOST_SHARE = Fraction(1, 2)
 
@@ -34,8 +33,8 @@ def say_quality(spec: ReleaseSpec, per: str) -> str:
 
 def quality_left_out(spec: ReleaseSpec, per: str) -> list[str]:
     """From how many rows on a quality table would tell something, where a spec has none; in a sentence."""
-    # Other engines buy no quality table, and where each row is a unit the bound cuts nothing.
-    if spec.quality is not None or spec.engine != "duckdb" or spec.privacy_unit == EVERY_ROW:
+    # Other engines buy no quality table.
+    if spec.quality is not None or spec.engine != "duckdb" or not spec.bound_drops_rows:
         return []
     bought = spec.with_usual_quality()
     assert bought.quality is not None

@@ -1,5 +1,11 @@
 -- The columns of a change between two counts, from a row of `barred`. In: `same_records`, when two counts are
 -- of the same records.
+{% set also_noted -%}
+(
+            SELECT any_value({{ notes.WHO_IS_COUNTED | literal }}) FROM {{ table('dph_releases', release) }} AS r
+            WHERE r.release IN ({{ names | default(name_of(release)) }}) AND r.year_rows IS NOT NULL
+        )
+{%- endset -%}
 barred.first_estimate,
     barred.second_estimate,
     barred.estimate,

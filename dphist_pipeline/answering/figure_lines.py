@@ -275,7 +275,9 @@ def _shown(figure: Figure, row: Mapping[str, Any], anew: str, limit: int | None 
         reason = f"not shown: a count behind it is below {limit}"
     is_told = number.value == number.value and not reason
     remarks = [reason or row["note"], *((row.get("capped"), anew) if is_told else ())]
-    shown = {"value": number.value, "ci_lower": lower, "ci_upper": upper} if is_told else {}
+    # Noise can bring a share beyond 0 or 1, where the ends of its interval are cut off: so is the number.
+    value = min(1.0, max(0.0, number.value)) if figure.share is not None else number.value
+    shown = {"value": value, "ci_lower": lower, "ci_upper": upper} if is_told else {}
     return {**axes, **shown, "note": _sentences(remarks)}
 
 

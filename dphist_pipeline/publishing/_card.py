@@ -109,7 +109,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=is_smoothed(estimate),
         **{"reliability": RELIABILITY.sentence([estimate.unbiased], local), "legend": legend()},
-        near_zero=[first_in_words(audit, [near]), near.below_in_words()],
+        cells_near_zero=[first_in_words(audit, [near]), near.below_in_words()],
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],

@@ -76,7 +76,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         covers=card.cover_of_total(total_in_words, first, quality, audit),
         reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),
-        near_zero=[first_in_words(audit, near), CellsNearZero.together(near).below_in_words()],
+        cells_near_zero=[first_in_words(audit, near), CellsNearZero.together(near).below_in_words()],
         **{"reach": True, "smoothed": False, "outside": ""},
         **total_in_words,
         epsilon=epsilon_text(epsilon),

@@ -33,7 +33,18 @@ MEASURED = PROJECT / "docs/measured"
 RATIOS_TO_BEFORE = ("median_by_before", "fewest_by_before")
 HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
     MEASURED / f"{name}.json"
-    for name in ("scale", "startup", "ranges", "accuracy", "mutations", "peers", "peers_whole", "papers", "box_levels")
+    for name in (
+        "scale",
+        "startup",
+        "ranges",
+        "accuracy",
+        "mutations",
+        "peers",
+        "peers_whole",
+        "papers",
+        "box_levels",
+        "office_methods",
+    )
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 # Stands in every page with a marker, for those who read it without the site.

@@ -300,6 +300,8 @@ class Permissions:
         for decision in reversed(decisions):
             if decision.reading is not None and not reading.differences(decision.reading):
                 return decision
+        if account in self.individual and decisions:
+            raise errors.LedgerError("individual_reads_one", account=account)
         near = [
             decision.reading
             for decision in decisions

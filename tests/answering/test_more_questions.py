@@ -228,10 +228,10 @@ REFUSED = {
     "dph_ranks('r.weekly', 'wrad')": "there is no axis wrad in period 2026-03-02; the axes are age, county",
     "dph_rate('r.weekly', ['wrad'], 'people')": "there is no axis wrad",
     "dph_rate('r.weekly', ['age', 'county'], 'people')": (
-        "no column age_lower with age_upper, county. Its header: age_lower,age_upper,county,population"
+        "no column age_lower with age_upper, county. Wanted header: age_lower,age_upper,county,population"
     ),
     "dph_rate('r.weekly', ['state'], 'doubled')": "the population repeats a row for A; finer rows are added up",
-    "dph_standardised('r.weekly', [], 'state', 'nobody')": "no column state, population, standard. Its header: state,",
+    "dph_standardised('r.weekly', [], 'state', 'nobody')": "no column state, population, standard. Wanted header: ",
     "dph_standardised('r.weekly', ['state'], 'state', 'people')": "state cannot be one of the axes of the table, too",
     "dph_standardised('r.weekly', 'state', 'age', 'people')": "the axes are a list of names, as",
     "dph_standardised('r.weekly', ['state'], 'ages', 'people')": "there is no axis ages",

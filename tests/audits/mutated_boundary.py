@@ -494,6 +494,7 @@ BOUNDARY = (
             Mutation("    sync_file(path)\n", "", "a charge outlives its state"),
             Mutation("before=NOBODY if before is None else", "before=NOBODY if True else", "nobody has paid before"),
             Mutation("price=str(price)", "price='1'", "rows cost nothing"),
+            Mutation("part.to_numpy() == 2", "part.to_numpy() >= 1", "a unit is left out for the first time twice"),
         ),
     ),
     Part(
@@ -517,6 +518,9 @@ BOUNDARY = (
                 "who joins draws what it counted for a charge of its own",
             ),
             Mutation("            everybody += epsilon\n", "", "a lost state is as if nothing was paid"),
+            Mutation(
+                "            if charge is not None and charge.year != year:", "            if False:", "two numbers"
+            ),
             Mutation("return state, charge, everybody + charge", "return state, charge, 0 * charge", "older losses"),
             Mutation("and charge.year == year:", "and charge.year:", "a state of another year counts"),
             Mutation("settled = books.state(charge) not in OPEN_STATES", "settled = True", "a charge lacks its state"),

@@ -785,6 +785,7 @@ LEDGER = (
             Mutation(
                 "total * (1 - left_out) - everybody", "total - everybody", "the share of `left_out` is spent twice"
             ),
+            Mutation("Fraction(0) if everybody else", "", "a second number of who is left out, after a lost state"),
             Mutation('"text", "whole number", "UUID"', '"text", "whole number", "UUID", "number"', "7, 7.0 and 7.00"),
         ),
     ),
@@ -807,6 +808,16 @@ LEDGER = (
                 "if any(charge.granted and charge.granted.state == granted.state for charge in self.every_charge()):",
                 "if False:",
                 "a state of two charges",
+            ),
+            Mutation(
+                "if granted.left_out != price_of_left_out(account.total, account.left_out, everybody):",
+                "if False:",
+                "a number of who is left out for any price",
+            ),
+            Mutation(
+                "            limits.refuse_bad_share(replace(account, total=total))\n",
+                "            pass\n",
+                "a number whose price no noise follows",
             ),
             Mutation("return max([self.adopted_at, *(", "return max([0, *(", "what went missing is not paid"),
             Mutation(

@@ -72,6 +72,26 @@ def test_a_cube_is_asked_boxes_and_those_left_out_are_named(office: Office) -> N
     assert "±" not in ran.out.partition("One release each")[0]
 
 
+def test_methods_without_epsilon_stand_beside_mechanisms_and_say_so(office: Office, counts: str) -> None:
+    asked = ("compare", counts, "--mechanism", "geometric", "--repeat", "3", "--epsilon", "50", "0.001")
+    asked = (*asked, "--with", "cell_key,rounding:base=5,suppression")
+    ran = office.run(*asked)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.count("(no ε)") == 3 * (2 + 2) and max(map(len, ran.out.splitlines())) <= 80
+    for name in ("cell_key", "rounding:base=5", "suppression"):
+        assert f"{name}: no ε: no promise against" in ran.out
+    # At ε = 0.001 each of them has less error, and none is recommended.
+    assert ran.out.count("For cells: geometric") == 0 and "Recommended" not in ran.out
+    facts = office.run(*asked, "--mechanism", "noise_first", "--json", "-").json
+    assert {row["mechanism"] for row in facts["recommended"]} <= {"geometric", "noise_first"}
+    assert set(facts["without_epsilon"]) == {"cell_key", "rounding:base=5", "suppression"}
+    errors = [
+        row for row in facts["scores"] if row["measure"] == "mse" and row["mechanism"] in facts["without_epsilon"]
+    ]
+    assert [row["epsilon"] for row in errors] == [None] * 3  # once, not once an epsilon
+    assert errors[1]["mean"] == 0 and 2 < errors[0]["mean"] < 4  # all counts are multiples of 100
+
+
 def test_synthetic_data_have_names(office: Office) -> None:
     ran = office.run("compare", "synthetic:social_network", "--repeat", "1", "--mechanism", "geometric")
     assert "11,342 cells, 674,736 records" in ran.out
@@ -123,6 +143,7 @@ def test_pictures_are_named(office: Office, counts: str) -> None:
         (["counts.csv", "--sensitivity", "100000000"], "10^7"),
         (["counts.csv", "--workload", "circles"], "workload 'circles'"),
         (["counts.csv", "--workload", "ranges:71"], "the counts have 70 cells"),
+        (["counts.csv", "--with", "cellkey"], "--with: there is no method 'cellkey'. Did you mean 'cell_key'?"),
         (["counts.csv", "--repeat", "0"], "--repeat"),
         (["counts.csv", "--json", "no/such/folder.json"], "--json"),
         (["counts.csv", "--json", "data"], "--json"),

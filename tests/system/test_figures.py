@@ -165,7 +165,8 @@ def test_a_population_that_changed_or_went_fails_no_release(office: Office) -> N
     ("people", "problem"),
     [
         (None, "codes/people.csv is no file below a folder that the ledger declares public"),
-        ("lan,antal\n01,5\n", "the population has no column county, population. Its header: county,population"),
+        ("lan,antal\n01,5\n", "the population has no column county, population. Wanted header: county,population"),
+        ("lan,antal\n01,5\n", "which are added up); found: lan,antal"),
         ("county,population\n01,5\n01,6\n", "the population repeats a row for 01"),
         ("", "codes/people.csv: the population has no rows"),
     ],

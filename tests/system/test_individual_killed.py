@@ -12,7 +12,7 @@ from system.small_release import ACCOUNT, WEEKS, Project, start
 
 from dphist_pipeline.ledger.individual import PARTS
 
-INDIVIDUAL = {"accounting": "individual", "renews": "yearly"}
+INDIVIDUAL = {"accounting": "individual", "renews": "yearly", "left_out": Fraction(1, 20)}
 
 
 def paid(project: Project) -> list[Fraction]:

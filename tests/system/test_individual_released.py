@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from office import OPEN_HEALTH, Office
+from office import OPEN_HEALTH, RECORDS, Office
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,6 +85,27 @@ def test_a_share_of_the_total_tells_how_many_are_left_out(office: Office) -> Non
         ran = office.run(*again, *store)
         assert ran.code == 0, ran.err
     assert "Already published" in office.run("release", spec, *store).out
+
+
+def test_a_source_that_names_units_by_doubles_instead_of_whole_numbers_is_refused_and_not_charged(
+    office: Office,
+) -> None:
+    names = {kind: pa.array([1, 2, 2, 3], kind) for kind in (pa.int64(), pa.float64(), pa.decimal128(9, 2))}
+    office.undecided()
+    office.write_records(RECORDS | {"patient": names[pa.int64()]})
+    office.write_spec()
+    store, spec = ("--store", office.store), office.folder / "spec.yaml"
+    assert office.run("ledger", *OPEN, *SOURCE, *store).code == 0
+    for kind in (pa.float64(), pa.decimal128(9, 2)):
+        office.write_records(RECORDS | {"patient": names[kind]})
+        refused = office.run("release", spec, *store)
+        assert refused.code == 1 and "patient" in refused.err
+        (account,) = office.run("ledger", "show", "health", "--json", *store).json
+        assert account["charges"] == []
+        another = ["open", "another", *OPEN[2:], *SOURCE, "--also-of", "health", *store]
+        assert "must be text, whole numbers or UUIDs" in " ".join(office.run("ledger", *another).err.split())
+    office.write_records(RECORDS | {"patient": names[pa.int64()]})
+    assert office.run("release", spec, *store).code == 0
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ class Office:
         request = self.request(week, **changes)
         rows = self.rows(patients, request.rows)
         charge = rows.charge(request)
-        self.counts, self.left_out = rows.counts(charge), int(rows.left_out(charge).left_out[0])
+        self.counts, bought = rows.counts(charge), charge.granted is not None and charge.granted.left_out
+        self.left_out = int(rows.left_out(charge).left_out[0]) if bought else 0
         if published:
             self.ledger.record_published(charge, f"digest of {charge.hash}")
         return int(self.counts.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
@@ -21,10 +21,12 @@ from dphist_pipeline.base.domain import AmountAxis, Domain
 from dphist_pipeline.confidential import individual
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger import _replay
+from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing import _individual as releasing
+from dphist_pipeline.releasing.store import Store
 
 PATIENTS = {"often": 3, "seldom": 1, "always": 10}
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
@@ -489,6 +491,148 @@ def test_an_account_in_use_is_left_after_a_while_and_the_same_call_may_be_tried_
     assert office.charges() == []
 
 
+# Planted faults: what each guards, in a year in which a patient with three rows a week comes to the guarded place.
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def lost_of_a_year(office: Office, weeks: Iterable[int], rows: int = 3) -> Fraction:
+    """What a patient with so many rows a week loses in these weeks: 1/6 for each row that was measured."""
+    return sum((Fraction(office.week(week, {"often": rows}), 6) for week in weeks), Fraction(0))
+
+
+def overtaken_by_a_charge(office: Office, monkeypatch: pytest.MonkeyPatch) -> Fraction:
+    """Three weeks are paid for; at the commit of another one a fourth is charged."""
+    paid, another = lost_of_a_year(office, range(3)), Office(office.folder, Ledger.open(office.ledger.url))
+    between: list[Fraction] = []
+    at_the_commit(monkeypatch, iter([lambda: between.append(lost_of_a_year(another, [3]))]))
+    return paid + lost_of_a_year(office, [4]) + sum(between, Fraction(0))
+
+
+def overtaken_by_a_joiner(office: Office, monkeypatch: pytest.MonkeyPatch) -> Fraction:
+    """Somebody who reads a row of the patient makes the charge that a reader of three rows joins."""
+    another = Office(office.folder, Ledger.open(office.ledger.url))
+    at_the_commit(monkeypatch, iter([lambda: another.rows({"often": 1}).charge(another.request(0))]))
+    return lost_of_a_year(office, range(6))
+
+
+def without_files(office: Office, monkeypatch: pytest.MonkeyPatch) -> Fraction:
+    """After each charge its file is lost."""
+    lost = Fraction(0)
+    for week in range(3):
+        lost += lost_of_a_year(office, [week])
+        shutil.rmtree(office.states)
+    return lost + lost_of_a_year(office, range(3, 6))
+
+
+def of_an_absent_patient(office: Office, monkeypatch: pytest.MonkeyPatch) -> Fraction:
+    """The patient has no rows for three weeks, as after an erasure, and comes back."""
+    lost = lost_of_a_year(office, range(4)) + lost_of_a_year(office, range(4, 7), rows=0)
+    return lost + lost_of_a_year(office, [7])
+
+
+def finished_late(office: Office, monkeypatch: pytest.MonkeyPatch) -> Fraction:
+    """A run is killed before its measurements, and goes on with more rows when the year is used up."""
+    office.rows({"often": 1}).charge(office.request(0))
+    return lost_of_a_year(office, range(1, 6)) + lost_of_a_year(office, [0])
+
+
+def reads_the_ledger_after_the_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    charge = Ledger.charge
+
+    def late(self: Ledger, request: Any) -> Any:
+        after = self.books().paid_at("health")
+        return charge(self, replace(request, granted=replace(request.granted, after=after)))
+
+    monkeypatch.setattr(Ledger, "charge", late)
+
+
+def charges_whatever_came_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Books, "paid_at", lambda self, account: 0)
+
+
+def keeps_what_a_refused_attempt_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, first = releasing._counts, dict[Path, Any]()
+
+    def of_the_first(plan: Any, staged: Path, state: Any) -> Any:
+        if staged not in first:
+            first[staged] = real(plan, staged, state)
+        return first[staged]
+
+    monkeypatch.setattr(releasing, "_counts", of_the_first)
+
+
+def joins_by_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = releasing.GrantedRows.counts
+    own = lambda self, charge: self._counted[1] if self._counted[0] else real(self, charge)  # noqa: E731
+    monkeypatch.setattr(releasing.GrantedRows, "counts", own)
+
+
+def takes_a_lost_file_as_nothing_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = releasing.States._newest
+    free = lambda *given: (*newest(*given)[:2], Fraction(0))  # noqa: E731
+    monkeypatch.setattr(releasing.States, "_newest", free)
+
+
+def forgets_who_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = individual.statement
+    only_here = lambda *a, **k: real(*a, **k).replace("FULL JOIN held", "RIGHT JOIN held")  # noqa: E731
+    monkeypatch.setattr(individual, "statement", only_here)
+
+
+def finishes_by_the_newest_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = individual.statement
+    whole = lambda *a, **k: real(*a, **k).replace("SELECT named.unit, state.rows", "SELECT named.unit, 3 AS rows")  # noqa: E731
+    monkeypatch.setattr(individual, "statement", whole)
+
+
+@pytest.mark.parametrize("planted", [False, True])
+@pytest.mark.parametrize(
+    ("plant", "year"),
+    [
+        (reads_the_ledger_after_the_filter, overtaken_by_a_charge),
+        (charges_whatever_came_between, overtaken_by_a_charge),
+        (keeps_what_a_refused_attempt_counted, overtaken_by_a_charge),
+        (joins_by_its_own_rows, overtaken_by_a_joiner),
+        (takes_a_lost_file_as_nothing_paid, without_files),
+        (forgets_who_has_no_rows, of_an_absent_patient),
+        (finishes_by_the_newest_reading, finished_late),
+    ],
+    ids=lambda part: part.__name__,
+)
+def test_a_patient_loses_at_most_the_total_and_a_planted_fault_would_lose_more(
+    office: Office, monkeypatch: pytest.MonkeyPatch, plant: Plant, year: Any, planted: bool
+) -> None:
+    if planted:
+        plant(monkeypatch)
+    assert (year(office, monkeypatch) > 2) == planted
+
+
+def test_whoever_sweeps_beside_a_charge_leaves_its_state(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(office.folder, "store", office.ledger.id)
+    assert store.confidential == office.store.confidential
+    at_the_commit(monkeypatch, iter([store.sweep]))
+    assert office.week(0, PATIENTS) == 7 and office.file().exists()
+
+
+def test_a_run_that_was_killed_in_december_before_its_charge_pays_in_january(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for week in range(4):
+        office.week(week, PATIENTS)
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Ledger, "charge", killed)
+        office.week(4, PATIENTS)
+    time_passes(monkeypatch, "2027-01-02T06:00:00Z")
+    assert office.week(4, PATIENTS) == 7 and office.charges()[-1].year == 2027
+    assert office.paid() == [(Fraction(1, 6), 1, 0), (HALF, 3, 0), (HALF, 3, 0)]
+
+
+def test_no_rows_and_units_that_are_all_spent_give_an_ordinary_charge(office: Office) -> None:
+    assert [office.week(week, {"often": 3}) for week in range(6)] == [3] * 4 + [0] * 2
+    assert office.week(6, {}) == 0 and len(office.charges()) == 7
+
+
 # Clocks and adoptions.
 
 
@@ -561,6 +705,16 @@ def test_nothing_but_the_source_of_the_opening_is_ever_allowed(office: Office, w
 )
 def test_what_the_filter_does_not_see_is_refused(office: Office, changes: dict[str, Any]) -> None:
     assert refusal(lambda: office.ledger.check(office.request(0, **changes))) == "not_individual"
+
+
+def test_a_release_by_another_source_is_not_told_to_allow_it(office: Office) -> None:
+    for address in ("frame:patients", "others.parquet"):
+        other = office.request(0, source=replace(READING, address=address))
+        assert refusal(lambda other=other: office.ledger.check(other)) == "individual_reads_one"  # type: ignore[misc]
+    office.ledger.disallow(office.ledger.decisions("health")[0].number, "not now", Operator.load())
+    with pytest.raises(DphistError) as refused:
+        office.ledger.check(office.request(0))
+    assert refused.value.code == "not_allowed"
 
 
 def test_a_charge_that_could_count_nobody_is_refused_before_it_is_made(office: Office) -> None:

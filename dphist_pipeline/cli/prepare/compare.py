@@ -77,6 +77,15 @@ def compare(
     shape: Annotated[
         str | None, typer.Option(metavar="SIDES", help="Cells along each axis, as in 256x256. Default: as needed.")
     ] = None,
+    with_methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="METHODS",
+            help="Methods without epsilon beside the mechanisms: cell_key, rounding, suppression; also "
+            "rounding:base=5, cell_key:most=5,variance=3,small=2, suppression:below=5.",
+        ),
+    ] = None,
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - prints it.")] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw pictures there.")] = None,
     decimals: DecimalsOption = None,
@@ -97,9 +106,15 @@ def compare(
     released = _earlier_period(data, sides, store)
     settings = epsilons, mechanism or [], workload or [], repeat
     if released is None:
-        study = prepare(data, *settings, sensitivity or 1, sides)
+        study = prepare(data, *settings, sensitivity or 1, sides, office_methods=with_methods or [])
     else:
-        study = prepare(released.about, *settings, sensitivity or released.sensitivity, published=released.counts)
+        study = prepare(
+            released.about,
+            *settings,
+            sensitivity or released.sensitivity,
+            published=released.counts,
+            office_methods=with_methods or [],
+        )
     (err if quiet else out).print(FIRST_LINE if released is None else OF_A_RELEASE)
     if not quiet:
         out.print(escape(study.about()))

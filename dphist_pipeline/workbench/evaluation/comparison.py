@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
@@ -22,7 +22,8 @@ from dphist_pipeline.workbench.evaluation._recommendation import (
     same_as_geometric,
 )
 from dphist_pipeline.workbench.evaluation.contenders import Contender, choose_contenders
-from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, compare
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, compare, compare_office_methods
+from dphist_pipeline.workbench.evaluation.office_methods import WITHOUT_EPSILON, OfficeMethod, parse_office_methods
 from dphist_pipeline.workbench.evaluation.public_counts import Numbers, read_counts
 from dphist_pipeline.workbench.evaluation.score_tables import Table, format_epsilon, format_grid, tables
 from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload, parse_workloads
@@ -52,6 +53,7 @@ class ComparisonPlan:
         sensitivity: largest change of the counts by one privacy unit, in records.
         left_out: the reason by name of each mechanism that does not serve the counts.
         note: where the counts are from, and that nothing was charged.
+        office_methods: methods without ε by name, measured beside the mechanisms.
     """
 
     data: str
@@ -63,11 +65,12 @@ class ComparisonPlan:
     sensitivity: int
     left_out: dict[str, str]
     note: str = NOTE
+    office_methods: Mapping[str, OfficeMethod] = field(default_factory=dict)
 
     @property
     def releases(self) -> int:
         """Number of releases in the comparison."""
-        return len(self.contenders) * len(self.epsilons) * self.repeat
+        return (len(self.contenders) * len(self.epsilons) + len(self.office_methods)) * self.repeat
 
     def about(self) -> str:
         """One line about the data."""
@@ -78,6 +81,9 @@ class ComparisonPlan:
         """Makes and measures all releases."""
         scores = compare(
             self.exact, self.contenders, self.epsilons, self.repeat, self.workloads, self.sensitivity, progress
+        )
+        scores += compare_office_methods(
+            self.exact, self.office_methods, self.epsilons, self.repeat, self.workloads, progress
         )
         return Comparison(self, tuple(scores))
 
@@ -92,6 +98,13 @@ class Comparison:
     def facts(self) -> dict[str, Any]:
         """The comparison as JSON values."""
         plan = self.plan
+        facts = [score.facts() for score in self.scores if score.mechanism not in plan.office_methods]
+        # One score of a method without ε stands for all epsilons.
+        facts += [
+            score.facts() | {"epsilon": None, "epsilon_exact": None}
+            for score in self.scores
+            if score.mechanism in plan.office_methods and score.epsilon == plan.epsilons[0]
+        ]
         return {
             "note": plan.note,
             "data": plan.data,
@@ -105,17 +118,22 @@ class Comparison:
             ],
             "left_out": plan.left_out,
             "workloads": [workload.about for workload in plan.workloads],
-            "scores": [score.facts() for score in self.scores],
+            "scores": facts,
             "recommended": [recommendation.facts() for recommendation in self.recommended()],
-        }
+        } | ({"without_epsilon": self._without_epsilon()} if plan.office_methods else {})
 
     def recommended(self) -> list[Recommendation]:
         """A mechanism for each kind of question and epsilon; see `recommendations`."""
-        return recommendations(self.scores, self.plan.workloads)
+        promising = [score for score in self.scores if score.mechanism not in self.plan.office_methods]
+        return recommendations(promising, self.plan.workloads)
+
+    def _without_epsilon(self) -> dict[str, str]:
+        """What each method without ε does not promise, by name."""
+        return {name: f"{WITHOUT_EPSILON} {method.against}" for name, method in self.plan.office_methods.items()}
 
     def tables(self, decimals: int | None = None) -> list[Table]:
         """Tables for a terminal; see `score_tables.tables`."""
-        return tables(self.scores, self.plan.workloads, decimals)
+        return tables(self.scores, self.plan.workloads, decimals, without_epsilon=set(self.plan.office_methods))
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
@@ -126,6 +144,9 @@ class Comparison:
             "95 % within: the error that no question of 95 % of the releases exceeds ((ε, δ)-usefulness at δ = 0.05)."
         )
         lines.append(_wrapped(within))
+        lines += [_wrapped(f"{name}: {promise}.") for name, promise in self._without_epsilon().items()]
+        if self.plan.office_methods:
+            lines.append("Rows with 'no ε' are the same in every table, and are never recommended.")
         lines += [_wrapped(f"Left out: {reason}") for reason in self.plan.left_out.values()]
         return [*lines, *self._advice()]
 
@@ -162,6 +183,7 @@ def prepare(
     sensitivity: int = 1,
     shape: tuple[int, ...] | None = None,
     published: Numbers | None = None,
+    office_methods: Sequence[str] = (),
 ) -> ComparisonPlan:
     """A comparison that is fully checked before its first release.
 
@@ -172,11 +194,13 @@ def prepare(
         repeat: number of releases for each mechanism and epsilon.
         sensitivity: largest change of the counts by one privacy unit, in records.
         published: estimates of an earlier period in the place of counts, int64; None to read the counts.
+        office_methods: see `office_methods.parse_office_methods`.
     """
+    beside = parse_office_methods(office_methods)
     exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
     if not contenders:
         raise no_mechanism_serves(left_out)
     questions = tuple(parse_workloads(workloads, exact.shape))
     note = NOTE if published is None else PUBLISHED
-    return ComparisonPlan(data, exact, unique, contenders, questions, repeat, sensitivity, left_out, note)
+    return ComparisonPlan(data, exact, unique, contenders, questions, repeat, sensitivity, left_out, note, beside)

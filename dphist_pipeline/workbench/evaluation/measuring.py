@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.releasing.sanitizing import sanitize
 from dphist_pipeline.workbench.evaluation import metrics
 from dphist_pipeline.workbench.evaluation.contenders import Contender
+from dphist_pipeline.workbench.evaluation.office_methods import OfficeMethod
 from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload
 
 Wholes = NDArray[np.integer[Any]]
@@ -87,6 +89,38 @@ def compare(
                 )
             scores += aggregate_scores(contender.written, epsilon, runs)
             scores += usefulness(contender.written, epsilon, runs)
+    return scores
+
+
+def compare_office_methods(
+    exact: Wholes,
+    methods: Mapping[str, OfficeMethod],
+    epsilons: Sequence[Fraction],
+    repeat: int,
+    workloads: Sequence[EvaluationWorkload],
+    progress: Callable[[str], None] = lambda step: None,
+) -> list[MeasureResult]:
+    """The scores of methods without ε, measured once and repeated at every epsilon, for tables that show both.
+
+    Args:
+        exact: public or synthetic counts, any shape.
+        methods: by their names in tables.
+        repeat: number of tables by each method, with fresh draws.
+    """
+    scores: list[MeasureResult] = []
+    truths, domain = [workload.answers(exact) for workload in workloads], Domain.from_shape(exact.shape)
+    draws = np.random.default_rng()
+    for name, method in methods.items():
+        runs = []
+        for _ in range(repeat):
+            progress(name)
+            start = time.perf_counter()
+            values = method.publish(exact.astype(np.int64), draws)
+            seconds = time.perf_counter() - start
+            estimate = Estimate(domain, values, ())
+            runs.append({("seconds", ""): seconds, **measure(exact, estimate, workloads, truths)})
+        measured = aggregate_scores(name, epsilons[0], runs) + usefulness(name, epsilons[0], runs)
+        scores += [replace(score, epsilon=epsilon) for epsilon in epsilons for score in measured]
     return scores
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 
 from dphist_pipeline.workbench.evaluation._recommendation import competing, leaders
@@ -20,7 +20,10 @@ Table = tuple[str, list[str], list[tuple[str, ...]]]
 
 
 def tables(
-    scores: Sequence[MeasureResult], workloads: Sequence[EvaluationWorkload], decimals: int | None = None
+    scores: Sequence[MeasureResult],
+    workloads: Sequence[EvaluationWorkload],
+    decimals: int | None = None,
+    without_epsilon: Collection[str] = (),
 ) -> list[Table]:
     """For each epsilon, largest first, tables of errors over cells, of what groups cost, and for each workload.
 
@@ -29,7 +32,7 @@ def tables(
 
     The best mean of a column has a star if no other mechanism's mean could be as small; see `recommendation.leaders`.
     The standard error follows the mean, in per cent of the mean; SSE shows none, because it is MSE times the number of
-    cells. Errors have three digits unless `decimals` are asked for.
+    cells. Errors have three digits unless `decimals` are asked for. Names in `without_epsilon` are marked so.
     """
     sheets: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
@@ -38,7 +41,9 @@ def tables(
         sheets.append(
             (
                 f"{heading}: all cells",
-                *_table(scores_at_epsilon, {(name, ""): head for name, head in CELLS.items()}, decimals),
+                *_table(
+                    scores_at_epsilon, {(name, ""): head for name, head in CELLS.items()}, decimals, without_epsilon
+                ),
             )
         )
         grouping = {score.mechanism for score in scores_at_epsilon if score.measure in GROUPS}
@@ -53,7 +58,9 @@ def tables(
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
-            sheets.append((f"{heading}: {workload.about}", *_table(scores_at_epsilon, columns, decimals)))
+            sheets.append(
+                (f"{heading}: {workload.about}", *_table(scores_at_epsilon, columns, decimals, without_epsilon))
+            )
     return sheets
 
 
@@ -70,7 +77,10 @@ def format_grid(shape: Sequence[int]) -> str:
 
 
 def _table(
-    scores: Iterable[MeasureResult], columns: dict[tuple[str, str], str], decimals: int | None
+    scores: Iterable[MeasureResult],
+    columns: dict[tuple[str, str], str],
+    decimals: int | None,
+    without_epsilon: Collection[str] = (),
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     by_measure = {(score.mechanism, score.measure, score.at): score for score in scores}
     names = list(dict.fromkeys(mechanism for mechanism, _, _ in by_measure))
@@ -82,7 +92,11 @@ def _table(
     widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
     head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
     rows = [
-        (wrap_name(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)
+        (
+            wrap_name(name) + ("\n  (no ε)" if name in without_epsilon else ""),
+            *(cells[key][row].rjust(widths[key]) for key in columns),
+        )
+        for row, name in enumerate(names)
     ]
     return head, rows
 

@@ -134,7 +134,7 @@ matched AS (
 population_problems AS (
     SELECT
         'the population has no column ' || string_agg(c.called, ', ' ORDER BY c.place, c.name)
-            || '. Its header: ' || (
+            || '. Wanted header: ' || (
                 SELECT string_agg(w.header, ',' ORDER BY w.place, w.name) FROM (
                     SELECT DISTINCT 0 AS place, n.name, CASE WHEN n.binned THEN n.name || '_lower,' || n.name || '_upper' ELSE n.name END AS header
                     FROM key_names AS n
@@ -142,7 +142,8 @@ population_problems AS (
                     SELECT 1, 'population', 'population'
                     {% if over is defined %}UNION ALL SELECT 2, 'standard', 'standard'{% endif %}
                 ) AS w
-            ) || ' (a column more makes finer rows, which are added up)' AS problem
+            ) || ' (a column more makes finer rows, which are added up); found: '
+            || (SELECT left(array_to_string(map_keys(min_by(p.line, p.number)), ','), 200) FROM dph_people AS p) AS problem
     FROM (
         SELECT DISTINCT 0 AS place, n.name, CASE WHEN n.binned THEN n.name || '_lower with ' || n.name || '_upper' ELSE n.name END AS called
         FROM key_names AS n

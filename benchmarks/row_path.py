@@ -3,9 +3,9 @@
 Rows of `peers/compare.py` (400 cells, 2.42 rows a person in the mean, R = 3), from Parquet to counts: the fewest
 processor seconds of each step, in one process, beside floors over the same rows: DuckDB's scan of the three columns,
 and a scan that writes unit and cell as Parquet; one Polars sort of words of unit and cell. And DuckDB alone, keeping
-three rows of a person: any, or chosen at random.
+three rows of a person: any, or chosen at random; `--without-kept` leaves that out, which needs the most memory.
 
-    python benchmarks/row_path.py [--rows 1e7] [--repeats 3] [--to FILE]
+    python benchmarks/row_path.py [--rows 1e7] [--repeats 3] [--without-kept] [--to FILE]
 
 Writes JSON to benchmarks/results/row_path.json.
 """
@@ -51,7 +51,7 @@ def spec_of(file: Path) -> ReleaseSpec:
     return ReleaseSpec.from_attributes({**facts, **unit, "axes": axes}, file.parent)
 
 
-def turn(file: Path, folder: Path, spent: dict[str, list[float]]) -> None:
+def turn(file: Path, folder: Path, spent: dict[str, list[float]], kept: bool) -> None:
     """Every step once."""
 
     def step(name: str, work: Callable[[], Any]) -> Any:
@@ -86,7 +86,8 @@ def turn(file: Path, folder: Path, spent: dict[str, list[float]]) -> None:
         copy = f"COPY ({cells}) TO '{{to}}' (FORMAT parquet)"
         step("floor: scan and write", lambda: connection.execute(copy.format(file=file, to=staged)).fetchall())
         staged.unlink()
-        for name, order in (("any three rows", ""), ("three rows at random", " ORDER BY hash(rowid, 7)")):
+        ways = (("any three rows", ""), ("three rows at random", " ORDER BY hash(rowid, 7)")) if kept else ()
+        for name, order in ways:
             of = "(SELECT *, file_row_number AS rowid FROM read_parquet('{file}', file_row_number = true))"
             text = KEPT.format(order=order, file=file)
             text = text.replace(f"read_parquet('{file}')", of.format(file=file)) if order else text
@@ -98,6 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=1e7)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--without-kept", action="store_true", help="leave out DuckDB that keeps three rows")
     parser.add_argument("--to", type=Path, default=PROJECT / "benchmarks/results/row_path.json")
     given = parser.parse_args()
     spent, load = defaultdict[str, list[float]](list), []
@@ -105,7 +107,7 @@ def main() -> None:
         folder, file, rows = Path(name), Path(name) / "records.parquet", int(given.rows)
         _write_records(file, rows, SIDE, round(rows / 2.42))
         for _ in range(given.repeats):
-            turn(file, folder, spent)
+            turn(file, folder, spent, not given.without_kept)
             load.append(os.getloadavg()[0])
     result = {
         **{"date": str(date.today()), "processors": os.cpu_count(), "rows": rows, "repeats": given.repeats},

@@ -407,6 +407,19 @@ def command_ratios() -> str:
     return table(["command", "× imports", "× before, median", "× before, fewest"], lines)
 
 
+def fast_goals() -> str:
+    """Each goal of a fast release beside what was measured, all in one run."""
+    held = json.loads((MEASURED / "fast_goals.json").read_text(encoding="utf-8"))
+    lines = (
+        [
+            *(row["what"], row["beside"], f"{row['seconds']:.2f}", f"{row['seconds_beside']:.2f}"),
+            *(f"{row['ratio']:.2f}", f"{row['goal']:g}", "yes" if row["ratio"] <= row["goal"] else "no"),
+        ]
+        for row in held["goals"]
+    )
+    return table(["what", "beside", "processors", "processors beside", "ratio", "goal, at most", "reached"], lines)
+
+
 def many_periods() -> str:
     """Processor seconds of a release beside many published periods, and the bytes that it writes."""
     held = json.loads((MEASURED / "many_periods.json").read_text(encoding="utf-8"))
@@ -468,6 +481,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             scale_publishing,
             start_up,
             command_ratios,
+            fast_goals,
             many_periods,
             row_path,
             paper_claims,

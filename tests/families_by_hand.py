@@ -57,8 +57,12 @@ def publish_family(
     epsilon: Fraction = Fraction(1, 2),
     seed: int = 1,
     pictures: bool = False,
+    **more: Any,
 ) -> dict[str, Release]:
-    """Writes the files of a family where a store would have them, and returns its tables by their names."""
+    """Writes the files of a family where a store would have them, and returns its tables by their names.
+
+    `more`: facts of its audit, such as `invariants`.
+    """
     made, told = estimate_family(axes, tables, epsilon, seed)
     folder = public / release / f"period={period}" / f"revision={revision}"
     folder.mkdir(parents=True)
@@ -67,6 +71,7 @@ def publish_family(
         **{"privacy_unit": "patient", "max_rows_per_unit": 1, "neighbours": "add_remove", "sensitivity": 1},
         **{"mechanism": "tables", "cells": 1, "axes": axes, "tables": told},
         "ledger": charged(folder),
+        **more,
     }
     with on_cards(pictures):
         write_release(made, {}, facts, folder)

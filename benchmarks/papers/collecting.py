@@ -25,10 +25,22 @@ STAND_IN = "San Francisco, invented"
 
 @dataclass(frozen=True, eq=False)
 class City:
-    """Public salaries, one a contributor, shape (contributors,), and the range that consumers divide."""
+    """Public salaries, one a contributor, shape (contributors,), and the range that consumers divide.
+
+    Attributes:
+        values: counted from the least end of the range.
+        least: that end.
+        top: how long the range is.
+    """
 
     values: np.ndarray
+    least: float
     top: float
+
+    @property
+    def range(self) -> str:
+        """In words."""
+        return f"{self.least:,} to {self.least + self.top:,}"
 
     @property
     def contributors(self) -> int:
@@ -65,16 +77,24 @@ class Way:
 
 
 def cities() -> dict[str, City]:
-    """Those whose salaries are there, and an invented one as large as the paper's San Francisco."""
+    """Those whose salaries are there, and an invented one as large as the paper's San Francisco.
+
+    Consumers divide the range from the least to the largest salary of the paper's table 1.
+    """
     found = {}
     if (path := DATA / "salaries_baltimore_fy2017.parquet").is_file():
-        found["Baltimore"] = City(pl.read_parquet(path)["annual_salary"].to_numpy(), 250_000)
+        found["Baltimore"] = _city(pl.read_parquet(path)["annual_salary"].to_numpy(), 1_800, 250_000)
     if (path := DATA / "salaries_nyc_fy2016_subset.parquet").is_file():
         yearly = pl.read_parquet(path).filter(pl.col("pay_basis") == "per Annum")
-        found["New York, part"] = City(yearly["base_salary"].to_numpy(), 300_000)
+        found["New York, part"] = _city(yearly["base_salary"].to_numpy(), 1, 297_625)
     invented = np.random.default_rng(SEED)
-    found[STAND_IN] = City(np.minimum(invented.lognormal(11, 0.6, 291_825), 515_102), 520_000)
+    found[STAND_IN] = _city(np.minimum(invented.lognormal(11, 0.6, 291_825), 515_102), 0, 515_102)
     return found
+
+
+def _city(salaries: np.ndarray, least: float, most: float) -> City:
+    """Salaries counted from the least one."""
+    return City(salaries - least, least, most - least)
 
 
 def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: int) -> list[MeasureResult]:
@@ -103,11 +123,6 @@ def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: in
 def bits(question: Question) -> int:
     """That a contributor sends."""
     return sum(part.intervals.bit_length() if part.encoding == "grr" else part.intervals for part in question.parts)
-
-
-def between(city: City, least: float, most: float) -> City:
-    """The same values, counted from another least one, with the range up to another largest one."""
-    return City(city.values - least, most - least)
 
 
 def on_edges(city: City, folds: tuple[int, ...]) -> float:

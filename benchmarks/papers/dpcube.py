@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import sinh
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,17 @@ from public_data import adult_age_hours, age_income
 from report import Claim, Section, Verdict, shown
 
 from dphist_pipeline import sanitize
+from dphist_pipeline.base.domain import Domain
+from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 from dphist_pipeline.workbench.evaluation.workloads import BOXES, Boxes, EvaluationWorkload, random_boxes
 
 ALPHA = "0.2"
 ALPHAS = ("0.05", "0.1", "0.2", "0.5", "1")
-MULTIPLES, COLLAPSE = (0.25, 0.5, 0.7, 0.85, 1, 1.25, 1.5), 0.85
+APPROPRIATE, COLLAPSED = (0.25, 0.5, 0.7, 0.85), (1, 1.25, 1.5)
 SHARES = ("1/10", "1/4", "1/2", "3/4", "9/10")
 RELEASES = (10, 3)  # in the whole and with `--quick`
-SIZES = (1, 10, 100, 1_000, 10_000)
+SIZES = (1, 10, 100, 1_000, 4_000, 10_000)
 DEPTHS = (4, 6, 8)
 
 
@@ -28,8 +33,39 @@ def _by_noise(multiple: float, share: str = "1/4") -> Private:
     return private("dpcube", threshold=f"{{noise: {multiple}}}", structure_share=share)
 
 
-BY_MULTIPLE = {f"ξ₀ = {multiple} v": _by_noise(multiple) for multiple in MULTIPLES}
-BY_SHARE = {f"ξ₀ = 0.7 v, α₁ = {share} α": _by_noise(0.7, share) for share in SHARES}
+def _fixed(multiple: float, share: str) -> Private:
+    """The number that a multiple of the noise's variance is at α₁ = α/4, whatever the share."""
+    return private("dpcube", threshold=f"{{paper: {multiple * V_AT_QUARTER:.5g}}}", structure_share=share)
+
+
+@dataclass(frozen=True)
+class OnLine:
+    """A mechanism on the cells one after the other, row by row."""
+
+    mechanism: Private
+
+    def __call__(self, exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
+        """A release."""
+        made = self.mechanism(exact.ravel(), epsilon, random)
+        return Estimate(Domain.from_shape(exact.shape), made.values.reshape(exact.shape), made.charges)
+
+    def __str__(self) -> str:
+        return f"{self.mechanism}; on the cells row by row, as one axis"
+
+
+V_AT_QUARTER = 1 / (2 * sinh(float(ALPHA) / 8) ** 2)  # the variance of the noise of a cell at α₁ = α/4
+BY_MULTIPLE = {f"ξ₀ = {multiple} v": _by_noise(multiple) for multiple in (*APPROPRIATE, *COLLAPSED)}
+BY_SHARE = {
+    multiple: {f"ξ₀ = {multiple} v, α₁ = {share} α": _by_noise(multiple, share) for share in SHARES}
+    for multiple in APPROPRIATE
+}
+BY_SHARE_FIXED = {
+    multiple: {f"ξ₀ = {multiple} v of α₁ = α/4, α₁ = {share} α": _fixed(multiple, share) for share in SHARES}
+    for multiple in APPROPRIATE
+}
+ALONG_SHARES = {
+    who: how for lines in (BY_SHARE, BY_SHARE_FIXED) for line in lines.values() for who, how in line.items()
+}
 DPCUBES = {f"dpcube, ξ₀ = {multiple} v": _by_noise(multiple) for multiple in (0.5, 0.7, 0.85)}
 OURS = "dpcube, ξ₀ = 0.7 v"
 AUTO = ("dpcube by `auto`, α₁ = α/2", "dpcube by `auto`")
@@ -38,7 +74,12 @@ TREES = {
     "hierarchical kd-tree": private("kd_hierarchy"),
     **{f"hierarchical kd-tree of depth {depth}": private("kd_hierarchy", depth=depth) for depth in DEPTHS},
 }
-CONSISTENCY = "consistency check"
+NO_DEPTH = "the depth of the kd-tree is not told"
+# [23] is for one dimension, and how two are served is not told: both axes cut at once, or the cells as one line.
+CONSISTENCY = {
+    "consistency check": private("boost", branching=2),
+    "consistency check on a line": OnLine(private("boost", branching=2)),
+}
 OTHERS = {
     "privelet": private("privelet"),
     "boost, auto": private("boost"),
@@ -51,10 +92,10 @@ RIVALS = {
     AUTO[0]: private("dpcube"),
     AUTO[1]: private("dpcube", structure_share="1/4"),
     **TREES,
-    CONSISTENCY: private("boost", branching=2),
+    **CONSISTENCY,
     **OTHERS,
 }
-EVERYBODY = BY_MULTIPLE | BY_SHARE | RIVALS
+EVERYBODY = BY_MULTIPLE | ALONG_SHARES | RIVALS
 SQUARED = "squared error of box means (boxes weighted by cells, not by records) rises with ξ₀"
 PICTURES = {"subcube": "uniform", "estimated": "least_squares"}
 
@@ -67,7 +108,7 @@ def study(quick: bool) -> Section:
         return Section(paper, "no data: set DPHIST_DATA to the folder that holds acs_pums_person_100k.parquet", [])
     boxes = [_boxes_by_size(first.shape)]
     found = {
-        "parameters": scores("parameters", first, BY_MULTIPLE | BY_SHARE, (ALPHA,), repeat, boxes),
+        "parameters": scores("parameters", first, BY_MULTIPLE | ALONG_SHARES, (ALPHA,), repeat, boxes),
         "budgets": scores("budgets", first, RIVALS, ALPHAS, repeat, boxes),
     }
     everybody, adult = age_income(), adult_age_hours(10_000)
@@ -78,22 +119,27 @@ def study(quick: bool) -> Section:
     boards, histograms = {name: Board(part) for name, part in found.items()}, _histograms(first)
     setting = (
         f"Age × income of the ACS ({' × '.join(map(str, first.shape))} cells; Adult's income is no number in the "
-        f"public file), first 10,000 records; {repeat} releases each, {BOXES:,} random boxes, Δ = 1. "
-        "`adult` is Adult's age × hours per week. Settings of a claim: steps along ξ₀ or α₁ at α = "
+        f"public file), first 10,000 records; {repeat} releases each, {BOXES:,} random "
+        "boxes, Δ = 1. `adult` is Adult's age × hours per week. Settings of a claim: steps along ξ₀ or α₁ at α = "
         f"{ALPHA} in figures 14 and 15, α = {', '.join(ALPHAS)} and two data sets in 16 (a), sizes of boxes in 16 (b). "
         "The paper tells no value of ξ₀, only that it is appropriate, and compares it with the variance of noisy "
         "cells. So ξ₀ is a multiple of v, the variance of the noise of a cell (`threshold: {noise: X}`), which α = "
         f"{ALPHAS[0]} to {ALPHAS[-1]} move from 12,800 to 32 where α₁ = α/4, as in its examples. α₁ is α/4 where "
-        "nothing else is said. The depth of the kd-tree is not told either: its claims stand for each depth, and "
-        "decide nothing. The algorithm is private as printed; here its noise is drawn in whole numbers."
+        f"nothing else is said. The paper may mean multiples of {_listed(APPROPRIATE)}; from 1 v on nearly all cells "
+        "are one box. Along α₁ it has one ξ₀ for all of them in figure 14 (b): here the number that the multiple is at "
+        "α₁ = α/4, beside one that follows the noise. The depth of the kd-tree is not told: its claims cannot be "
+        "judged, and stand for each depth. The consistency check is for one dimension: here it cuts both axes at once, "
+        "or has the cells row by row as one line. The algorithm is private as printed; here its noise is drawn in "
+        "whole numbers."
     )
     tables = [
         _pictures(histograms),
         _lines("Figures 14 (a), 15 (a): against ξ₀, α = 0.2", boards["parameters"], list(BY_MULTIPLE)),
-        _lines("Figures 14 (b), 15 (b): against α₁, ξ₀ = 0.7 v, α = 0.2", boards["parameters"], list(BY_SHARE)),
+        _lines("Figures 14 (b), 15 (b): against α₁, α = 0.2", boards["parameters"], list(ALONG_SHARES)),
         _budgets("Figure 16 (a): mean |error| of random boxes", boards["budgets"]),
         _sizes(boards["budgets"]),
         *([_budgets("Figure 16 (a) on Adult's age × hours", boards["adult"])] if adult is not None else []),
+        _budgets("Beside figure 16 (a): MSE of single cells", boards["budgets"], "mse", ""),
     ]
     return Section(
         paper,
@@ -144,26 +190,38 @@ def _claims(boards: dict[str, Board]) -> list[Claim]:
     sizes = budgets.places("box_mae")
     at_all = [(board, alpha) for name in ("budgets", "adult") if (board := boards.get(name)) for alpha in ALPHAS]
     claims = _parameters(boards["parameters"])
-    for where, who, rivals in (
-        ("Figure 16 (a)", (*DPCUBES,), (CONSISTENCY,)),
-        ("(Figure 16 (a))", (*DPCUBES,), (*TREES,)),
-        ("(Figure 16)", (OURS,), (*OTHERS,)),
-        ("(Figure 16)", AUTO, (CONSISTENCY, *TREES, *OTHERS)),
-        ("(Figure 16)", AUTO, (OURS,)),
+    for where, who, rivals, unjudged in (
+        ("Figure 16 (a)", (*DPCUBES,), (*CONSISTENCY,), ""),
+        ("Figure 16 (a)", (*DPCUBES,), (*TREES,), NO_DEPTH),
+        ("(Figure 16)", (OURS,), (*OTHERS,), ""),
+        ("(Figure 16)", AUTO, (*CONSISTENCY, *TREES, *OTHERS), ""),
+        ("(Figure 16)", AUTO, (OURS,), ""),
     ):
-        claims += [_below(where, one, rival, [(*at, *error) for at in at_all]) for rival in rivals for one in who]
-    claims += [
-        _below(
-            "Figure 16 (b)", OURS, CONSISTENCY, [(budgets, ALPHA, "box_mae", at) for at in sizes[1:-1]], _cells(sizes)
-        ),
-        _below(
-            "Figure 16 (b)",
-            CONSISTENCY,
-            OURS,
-            [(budgets, ALPHA, "box_mae", sizes[-1])],
-            f", boxes of {sizes[-1]} cells",
-        ),
-    ]
+        at = [(*at, *error) for at in at_all]
+        claims += [_below(where, one, rival, at, unjudged=unjudged) for rival in rivals for one in who]
+    small, large = ([(budgets, ALPHA, "box_mae", at) for at in part] for part in (sizes[1:-2], sizes[-2:]))
+    at_each = "dpcube, each ξ₀"
+    pairs = [(who, rival) for who in DPCUBES for rival in CONSISTENCY]
+    for one, other, turned, at, words in (
+        (at_each, "each consistency check", False, small, f"up to {_end(sizes[-3])} cells"),
+        ("each consistency check", at_each, True, large, f"of {_end(sizes[-3]) + 1:,} cells and more"),
+    ):
+        found = [
+            tuple(board.get(name, *place) for name in (pair[::-1] if turned else pair))
+            for pair in pairs
+            for board, *place in at
+        ]
+        claims.append(
+            Claim(
+                "Figure 16 (b)",
+                f"{one}: error below that of {other}, boxes {words}",
+                None,
+                Verdict.over(smaller(*scored) for scored in found),
+                figures=times(found, other),
+            )
+        )
+    cells = [(board, alpha, "mse", "") for board, alpha in at_all]
+    claims.append(_below("(Figure 16)", AUTO[0], OURS, cells, ", single cells (MSE), every α"))
     for one, other in (AUTO, (OURS, HALF)):
         quarter, half = (one, other) if one == OURS else (other, one)
         at = [(*at, *error) for at in at_all]
@@ -176,11 +234,18 @@ def _claims(boards: dict[str, Board]) -> list[Claim]:
     return claims
 
 
-def _cells(sizes: list[str]) -> str:
-    return f", boxes up to {sizes[-2].rpartition('-')[2]} cells"
+def _end(size: str) -> int:
+    return int(size.rpartition("-")[2])
 
 
-def _below(where: str, who: str, rival: str, at: list[tuple[Board, str, str, str]], words: str = ", every α") -> Claim:
+def _below(
+    where: str,
+    who: str,
+    rival: str,
+    at: list[tuple[Board, str, str, str]],
+    words: str = ", every α",
+    unjudged: str = "",
+) -> Claim:
     """That one's error is below another's, with the least and the largest ratio.
 
     Args:
@@ -188,38 +253,78 @@ def _below(where: str, who: str, rival: str, at: list[tuple[Board, str, str, str
     """
     pairs = [(board.get(who, *place), board.get(rival, *place)) for board, *place in at]
     verdict = Verdict.over(smaller(one, other) for one, other in pairs)
-    return Claim(where, f"{who}: error below that of {rival}{words}", None, verdict, figures=times(pairs, rival))
+    says = f"{who}: error below that of {rival}{words}"
+    return Claim(where, says, None, verdict, figures=times(pairs, rival), unjudged=unjudged)
 
 
 def _parameters(board: Board) -> list[Claim]:
     """Figures 14 and 15: along ξ₀ and along α₁."""
+    variance, cells, error = ("weighted_variance", ""), ("reconstruction_sse", ""), ("box_mae", "all")
     claims = []
-    for place, says, names, measure in (
-        ("Figure 14 (a)", "weighted variance rises with ξ₀", BY_MULTIPLE, ("weighted_variance", "")),
-        ("(Figure 14 (a))", SQUARED, BY_MULTIPLE, ("reconstruction_sse", "")),
-        ("Figure 14 (b)", "weighted variance falls with α₁, ξ₀ = 0.7 v", BY_SHARE, ("weighted_variance", "")),
-        ("Figure 15 (a)", "query error rises with ξ₀", BY_MULTIPLE, ("box_mae", "all")),
-        ("Figure 15 (b)", "small α₁ is better: query error rises with α₁, ξ₀ = 0.7 v", BY_SHARE, ("box_mae", "all")),
+    # Steps of ξ₀ lie within noise: the trend is that from end to end.
+    for place, says, measure, unjudged in (
+        ("Figure 14 (a)", "weighted variance rises with ξ₀", variance, ""),
+        ("(Figure 14 (a))", SQUARED, cells, ""),
+        ("Figure 15 (a)", "query error rises with ξ₀", error, "the range of ξ₀ is not told"),
     ):
-        line = [board.get(name, ALPHA, *measure) for name in names]
-        along = f"{_listed(MULTIPLES)} v" if names is BY_MULTIPLE else f"{_listed(SHARES)} of α"
-        figures = f"at {along}: {' → '.join(f'{score.mean:.3g}' for score in line if score)}"
-        if "falls" in says:
-            line.reverse()
-        # Steps of ξ₀ lie within noise: the trend is told below the noise's variance and beyond it.
-        if names is BY_MULTIPLE:
-            at = MULTIPLES.index(COLLAPSE)
-            ends = {
-                f"from {MULTIPLES[0]} to {COLLAPSE} v, below the noise's variance": (line[0], line[at]),
-                f"from {COLLAPSE} to {MULTIPLES[-1]} v, where nearly all cells are one box": (line[at], line[-1]),
-            }
-        else:
-            steps = Verdict.over(smaller(one, other) for one, other in pairwise(line))
-            claims.append(Claim(place, f"{says}, at each step", None, steps, figures=figures))
-            ends = {"from one end to the other": (line[0], line[-1])}
-        for words, pair in ends.items():
-            claims.append(Claim(place, f"{says}, {words}", None, Verdict.over([smaller(*pair)]), figures=figures))
+        line = [board.get(name, ALPHA, *measure) for name in BY_MULTIPLE]
+        figures = f"at {_listed((*APPROPRIATE, *COLLAPSED))} v: {_along(line)}"
+        last = len(APPROPRIATE) - 1
+        beyond = place if unjudged or place.startswith("(") else f"({place})"
+        for where, words, pair in (
+            (place, f"from {APPROPRIATE[0]} to {APPROPRIATE[-1]} v, below the noise's variance", (line[0], line[last])),
+            (
+                beyond,
+                f"from {APPROPRIATE[-1]} to {COLLAPSED[-1]} v, where nearly all cells are one box",
+                (line[last], line[-1]),
+            ),
+        ):
+            claims.append(
+                Claim(
+                    where, f"{says}, {words}", None, Verdict.over([smaller(*pair)]), figures=figures, unjudged=unjudged
+                )
+            )
+    fixed, following = "one ξ₀ for every α₁", "ξ₀ that follows the noise"
+    of_v = f"{_listed(APPROPRIATE)} v"
+    for place, says, measure, falls, lines, words in (
+        ("Figure 14 (b)", "the variance should fall as α₁ grows", variance, True, BY_SHARE, following),
+        ("(Figure 14 (b))", "the variance falls as α₁ grows", variance, True, BY_SHARE_FIXED, fixed),
+        ("Figure 15 (b)", "small α₁ is better: query error rises with α₁", error, False, BY_SHARE_FIXED, fixed),
+        ("(Figure 15 (b))", "small α₁ is better: query error rises with α₁", error, False, BY_SHARE, following),
+    ):
+        found = {of: [board.get(name, ALPHA, *measure) for name in names] for of, names in lines.items()}
+        ends = ((line[-1], line[0]) if falls else (line[0], line[-1]) for line in found.values())
+        claims.append(
+            Claim(
+                place,
+                f"{says}, from {SHARES[0]} to {SHARES[-1]} of α, {words}: {of_v}"
+                + (" of α₁ = α/4" if lines is BY_SHARE_FIXED else ""),
+                None,
+                Verdict.over(smaller(*pair) for pair in ends),
+                figures=f"at {_listed(SHARES)} of α: "
+                + "; ".join(f"{of} v {_along(line)}" for of, line in found.items()),
+            )
+        )
+    unclear = [[board.get(name, ALPHA, *variance) for name in names] for names in BY_SHARE_FIXED.values()]
+    claims.append(
+        Claim(
+            "Figure 14 (b)",
+            f"the correlation of variance and α₁ is not very clear, {fixed}: it neither rises nor falls at each step, "
+            f"{of_v} of α₁ = α/4",
+            None,
+            Verdict.over(not _steady(line) and not _steady(line[::-1]) for line in unclear),
+        )
+    )
     return claims
+
+
+def _steady(line: Sequence[MeasureResult | None]) -> bool:
+    """Whether each is above the one before by more than noise."""
+    return all(smaller(one, other) is True for one, other in pairwise(line))
+
+
+def _along(line: Iterable[MeasureResult | None]) -> str:
+    return " → ".join(f"{score.mean:.3g}" for score in line if score)
 
 
 def _listed(values: Iterable[object]) -> str:
@@ -238,8 +343,10 @@ def _lines(title: str, board: Board, names: list[str]) -> tuple[str, list[str], 
     return title, head, [[name, *(shown(board.get(name, ALPHA, *kind)) for kind in kinds)] for name in names]
 
 
-def _budgets(title: str, board: Board) -> tuple[str, list[str], list[list[str]]]:
-    rows = [[alpha, *(shown(board.get(who, alpha, "box_mae", "all")) for who in RIVALS)] for alpha in ALPHAS]
+def _budgets(
+    title: str, board: Board, measure: str = "box_mae", place: str = "all"
+) -> tuple[str, list[str], list[list[str]]]:
+    rows = [[alpha, *(shown(board.get(who, alpha, measure, place)) for who in RIVALS)] for alpha in ALPHAS]
     return title, ["α", *RIVALS], rows
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from public_data import PROJECT
-from report import Verdict, rewrite
+from report import Verdict, in_words, rewrite
 
 REPRODUCED, HELD, PART, NOT_HELD, NOT = "reproduced", "held", "held in part", "not held", "not reproduced"
 UNJUDGED = "cannot be judged"
@@ -32,7 +32,7 @@ class Found:
 
     Attributes:
         says: the claim.
-        verdict: in how many settings it holds.
+        verdict: in how many settings it holds; or why it cannot be judged, and in how many it holds here.
         figures: what was measured of the private form, and what is to be known of it.
         beside: not a claim of the paper, but measured beside it.
         printed: how the printed form does, where that is another and not private, or words of it.
@@ -145,14 +145,16 @@ def _judged(item: Item, study: Mapping[str, Any]) -> Item:
         if _about(place, item):
             figures = "; ".join(filter(None, (claim["figures"], claim["note"])))
             printed = claim.get("printed") or ""
+            reason = claim.get("unjudged", "")
             if isinstance(printed, dict):
-                printed = _told(Verdict(**printed))
+                printed = ("cannot be judged; here " if reason else "") + _told(Verdict(**printed))
             where = "" if place == item.name else place
             measured = claim.get("printed_figures", "")
-            found.append(Found(claim["says"], _told(verdict), figures, beside, printed, where, measured))
-            verdicts += [] if beside else [verdict]
-    told = [verdict for verdict in verdicts if verdict != Verdict()]
-    status = _status(told) if told else item.status
+            told = in_words(_told(verdict), reason)
+            found.append(Found(claim["says"], told, figures, beside, printed, where, measured))
+            verdicts += [] if beside or reason else [verdict]
+    judged = [verdict for verdict in verdicts if verdict != Verdict()]
+    status = _status(judged) if judged else item.status
     return replace(item, status=status, measured=study["measured"], data=study["data"], claims=tuple(found))
 
 

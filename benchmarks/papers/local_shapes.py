@@ -83,10 +83,10 @@ def study(quick: bool) -> Section:
         ),
     ]
     setting = (
-        f"{runs} collections at ε = {EPSILON}, consumers of 3, 5 and 7 equal intervals of the range from 0 to "
-        f"{', '.join(f'{city.top:,} ({name})' for name, city in known.items())}; sampling asks {SHARE} of the "
-        "contributors. Settings of a claim: the three consumers. The paper shows one collection each, at a range from "
-        "the least to the largest salary. The paper's order is Baltimore, New York, San Francisco; its New York is "
+        f"{runs} collections at ε = {EPSILON}, consumers of 3, 5 and 7 equal intervals of the range of table 1: "
+        f"{', '.join(f'{city.range} ({name})' for name, city in known.items())}; sampling asks {SHARE} of the "
+        "contributors, as told of figure 5 alone. Settings of a claim: the three consumers. The paper shows one "
+        "collection each. The paper's order is Baltimore, New York, San Francisco; its New York is "
         "larger; its San Francisco is not public, so that is invented."
     )
     tables = [_table(name, shapes[name]) for name in known]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import hypot, isfinite
+from math import hypot, isfinite, log
 
 import numpy as np
 from printed import Printed
@@ -58,9 +58,34 @@ class AsPrinted:
         return f"as printed, not private: {self.settings}"
 
 
+@dataclass(frozen=True)
+class ByEpsilon:
+    """A mechanism whose settings follow epsilon; between two epsilons those of the nearer one by their ratio."""
+
+    settings: Mapping[str, Private]
+    source: str
+
+    def __call__(self, exact: np.ndarray, epsilon: Fraction, random: np.random.Generator) -> Estimate:
+        """A release."""
+        nearest = min(self.settings, key=lambda one: abs(log(float(Fraction(one)) / float(epsilon))))
+        return self.settings[nearest](exact, epsilon, random)
+
+    def __str__(self) -> str:
+        (mechanism, *_) = (one.mechanism for one in self.settings.values())
+        each = (f"at ε = {at} {str(one).partition(': ')[2]}" for at, one in self.settings.items())
+        return f"{mechanism}: {self.source}: {'; '.join(each)}"
+
+
 def private(mechanism: str, sensitivity: int = 1, **settings: object) -> Private:
     """A mechanism of the package, with its settings."""
     return Private(mechanism, sensitivity, settings)
+
+
+def ahp_of_its_authors() -> ByEpsilon:
+    """AHP with the share and the threshold that its authors' code has at each epsilon, as DPBench quotes them."""
+    chosen = {"1": ("1/2", 0.4), "0.1": ("17/20", 0.35), "0.01": ("13/20", 0.9)}
+    settings = {at: private("ahp", order_share=share, eta=eta) for at, (share, eta) in chosen.items()}
+    return ByEpsilon(settings, "as in its authors' code, which DPBench quotes")
 
 
 def as_printed(algorithm: Callable[[np.ndarray, float, np.random.Generator], Printed], settings: str) -> AsPrinted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 
 from dphist_pipeline.solvers.groups.closest_neighbours import closest_neighbours
@@ -103,6 +104,46 @@ def cnfg(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Prin
     noisy = exact + random.laplace(0, 1 / epsilon, exact.size)
     buckets = closest_neighbours(noisy, 2 / epsilon**2)
     return Printed(bucket_means(noisy, buckets), buckets, 2 * epsilon)
+
+
+def noise_first(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:
+    """Xu et al. 2012 as the CNFG paper runs it: noise of scale 1/ε, then the least Q of equation (7), in O(m³)."""
+    noisy = exact + random.laplace(0, 1 / epsilon, exact.size)
+    buckets = buckets_by_loops(noisy, 4 / epsilon**2)
+    return Printed(bucket_means(noisy, buckets), buckets, 2 * epsilon)
+
+
+@numba.njit
+def buckets_by_loops(line: np.ndarray, price: float) -> np.ndarray:
+    """The buckets of least SSE + price·k by a table over numbers of buckets k, ends and starts: O(m³), O(m²) memory."""
+    m = line.size
+    sums, squares = np.zeros(m + 1), np.zeros(m + 1)
+    for place in range(m):
+        sums[place + 1] = sums[place] + line[place]
+        squares[place + 1] = squares[place] + line[place] ** 2
+    before, row, cut = np.empty(m + 1), np.empty(m + 1), np.zeros((m + 1, m + 1), dtype=np.int32)
+    before[0] = 0.0
+    for end in range(1, m + 1):
+        before[end] = squares[end] - sums[end] ** 2 / end
+    best, least = 1, before[m] + price
+    for k in range(2, m + 1):
+        for end in range(k, m + 1):
+            found, chosen = np.inf, k - 1
+            for start in range(k - 1, end):
+                inside = sums[end] - sums[start]
+                cost = before[start] + squares[end] - squares[start] - inside * inside / (end - start)
+                if cost < found:
+                    found, chosen = cost, start
+            row[end], cut[k, end] = found, chosen
+        before, row = row, before
+        if before[m] + price * k < least:
+            best, least = k, before[m] + price * k
+    buckets, end = np.zeros(m, dtype=np.int64), m
+    for k in range(best, 0, -1):
+        start = cut[k, end]
+        buckets[start:end] = k - 1
+        end = start
+    return buckets
 
 
 def laplace(exact: np.ndarray, epsilon: float, random: np.random.Generator) -> Printed:

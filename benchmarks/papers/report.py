@@ -47,6 +47,8 @@ class Claim:
             apart, None where there is no other form.
         figures: what was measured of the private form, in a few words.
         printed_figures: what was measured of the printed form.
+        unjudged: the reason why the claim cannot be judged, such as a setting that the paper does not tell. What was
+            found at settings of ours is told beside it, and does not decide what becomes of the figure or table.
     """
 
     where: str
@@ -56,6 +58,14 @@ class Claim:
     note: str = ""
     figures: str = ""
     printed_figures: str = ""
+    unjudged: str = ""
+
+
+def in_words(verdict: str, unjudged: str) -> str:
+    """A verdict, or why there is none and what was found all the same."""
+    if not unjudged:
+        return verdict
+    return f"cannot be judged: {unjudged}" + (f"; here {verdict}" if verdict != str(Verdict()) else "")
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,12 @@ class Section:
         """The section."""
         lines = [f"## {self.paper}", "", self.setting, ""]
         rows = [
-            [claim.where, claim.says, str(claim.printed) if claim.printed else "no other form", str(claim.private)]
+            [
+                claim.where,
+                claim.says,
+                in_words(str(claim.printed), claim.unjudged) if claim.printed else "no other form",
+                in_words(str(claim.private), claim.unjudged),
+            ]
             for claim in self.claims
         ]
         lines += table(["where", "claim", "as printed (not private)", "private"], rows)

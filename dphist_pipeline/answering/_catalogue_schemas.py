@@ -43,6 +43,7 @@ RELEASES = _schema(
     ("neighbours", _TEXT, "inputs that the promise makes alike: add_remove or substitute one unit"),
     ("max_rows_per_unit", _WHOLE, "rows of a unit that count; further rows were left out before counting"),
     ("year_rows", _WHOLE, "rows of a unit that a year pays for, in an individual account; null in others"),
+    ("take", _TEXT, "which rows of a unit count: one_per_cell, first or last; null where all do, up to the bound"),
     ("counted_once", _TEXT, "who counts once in a cell, whatever rows they have there; null where all rows count"),
     ("epsilon", _TEXT, "privacy budget that this revision spent, exact"),
     ("cells", BOUNDED, "number of declared cells"),
@@ -184,6 +185,16 @@ GROUPS = _schema(
     _SCALE,
     ("noise_variance", _REAL, "variance of its noise"),
 )
+KNOWN = _schema(
+    *(_RELEASE, _PERIOD, _REVISION),
+    (
+        "known_group",
+        _WHOLE,
+        "number of a group of cells whose count is a public figure, from 0; every cell lies in one",
+    ),
+    ("cells", _WHOLE, "number of cells in the group"),
+    ("figure", _WHOLE, "the public figure: the exact count of the group"),
+)
 BETTER = _schema(
     *(_RELEASE, _PERIOD, _REVISION),
     (
@@ -217,6 +228,7 @@ TABLES = {
     "dph_groups": ("Noisy sums of groups of cells, drawn after the groups were found.", GROUPS),
     "dph_quality_rows": ("What was bought about the rows behind the counts: one row for each number.", QUALITY),
     "dph_distances": ("How far sums of whole counts are from the unbiased estimates.", DISTANCES),
+    "dph_known": ("Public figures that counts meet exactly: one row for each group of cells with a figure.", KNOWN),
     "dph_better": ("Where another table of a family tells less noise than the one that is named.", BETTER),
     "dph_version": ("One row: the version of the definitions.", VERSION),
 }

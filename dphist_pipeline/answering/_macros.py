@@ -61,7 +61,14 @@ MACROS = (
 )
 # What several of them ask, in `internals/`.
 INNER = ("dph_one_box", "dph_counted_by", "dph_moments_along", "dph_box_pairs", "dph_summed")
-_SUMMED = ("period", "revision", "cell_number", *(column.name for column in VALUE_COLUMNS if column.is_summed))
+KNOWN_GROUP = "_known_group"  # a column of cells that no axis can have
+_SUMMED = (
+    "period",
+    "revision",
+    "cell_number",
+    KNOWN_GROUP,
+    *(column.name for column in VALUE_COLUMNS if column.is_summed),
+)
 # What every file may name. A file that needs another value sets it: `release`, where its argument has another name.
 _NAMES = {
     "notes": notes,
@@ -72,7 +79,7 @@ _NAMES = {
     "chance_outside": literal(notes.CHANCE_LEFT_OUT),
     "summed_columns": ", ".join(f"t.{name}" for name in _SUMMED),
     # Of the table of a release, beside its axes.
-    "value_columns": ", ".join(("cell_number", *KINDS_OF_VALUES, "whole_count")),
+    "value_columns": ", ".join(("cell_number", *KINDS_OF_VALUES, "whole_count", KNOWN_GROUP)),
     "least_variance": repr(INTERVALS.least_variance_of_shares),
     "most_good": repr(RELIABILITY.good),
     "most_fair": repr(RELIABILITY.fair),

@@ -44,6 +44,7 @@ from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import BoundingEffect
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
+from dphist_pipeline.publishing.published_estimate import published_figures
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.spec.axes import domain_of
 
@@ -61,6 +62,7 @@ _THIS = "release = $release AND period = $period AND revision = $revision"
 _ENDS = ("estimate", "ci_lower", "ci_upper")
 _TEXTS = {"no_interval": notes.NO_INTERVAL, "cuts_group": notes.CUTS_GROUP, "smoothed": notes.SMOOTHED}
 _TEXTS |= {"below": notes.BELOW, "missing_day": notes.MISSING_DAY, "missing_days": notes.MISSING_DAYS}
+_TEXTS |= {"known": notes.KNOWN, "beyond": notes.BEYOND}
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,14 @@ class _Publication:
         """A digest that changes with its file."""
         return _digest([FORM, self.digest])
 
+    def published(self, release: Path) -> Path:
+        """The folder of its files."""
+        folder = release / f"period={self.period}" / f"revision={self.revision}"
+        return PublishedFolder(folder).table(self.table) if self.table else folder
+
     def audit(self, release: Path) -> Mapping[str, Any]:
         """Its audit, which the catalogue was made from."""
-        folder = release / f"period={self.period}" / f"revision={self.revision}"
-        folder = PublishedFolder(folder).table(self.table) if self.table else folder
-        read: Mapping[str, Any] = json.loads(read_regular(folder / "audit.json"))
+        read: Mapping[str, Any] = json.loads(read_regular(self.published(release) / "audit.json"))
         return read
 
 
@@ -390,8 +395,9 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
-    may be counted; `cut` what `_rows_cut` gives, 0 where contributors sent reports; `whole_first` whether whole counts
-    are told before estimates.
+    may be counted; `known`, only where figures are public, has for each axis the labels of its positions (null where
+    all are alike), how many labels each has, and the figures by labels; `cut` what `_rows_cut` gives, 0 where
+    contributors sent reports; `whole_first` whether whole counts are told before estimates.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -412,6 +418,9 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
         "lines": lines,
         "sums": sums,
     }
+    if (known := published_figures(one.published(release), audit)) is not None:
+        labels = [along.tolist() if along.any() else None for along in known.labels]
+        facts["known"] = [labels, [*known.figures.shape], known.figures.ravel().tolist()]
     estimate, unbiased, groups, counts, *ends = _numbers(connection, one)
     facts["whole_first"] = has_whole_first(audit, CellsNearZero.of(*ends))
     if domain.amount is not None:

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._macros import INNER, macro
+from dphist_pipeline.answering._macros import INNER, KNOWN_GROUP, macro
 from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, CalendarAxis
 from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 from dphist_pipeline.base.sql_files import identifier, literal
@@ -29,8 +29,19 @@ _COMMENTS = {
     "cell_number": "number of the cell in declared order, from 0; the last axis runs fastest",
     **{column.name: column.in_views for column in VALUE_COLUMNS},
     "whole_count": "the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones",
+    KNOWN_GROUP: "number of the group of the cell in dph_known; null without public figures",
 }
-_KEY = ("period", "revision", "cell_number")
+_KEY = ("period", "revision", "cell_number", KNOWN_GROUP)
+# Of a cell beside public figures: the figure itself, or what it leaves; as macros answer.
+_IS_KNOWN = "WHEN k.cells = 1 OR k.figure = 0 THEN k.figure"
+_BESIDE_FIGURES = {
+    "estimate": f"CASE {_IS_KNOWN} ELSE t.estimate END",
+    "unbiased_estimate": f"CASE {_IS_KNOWN} ELSE t.unbiased_estimate END",
+    "ci_lower": f"CASE {_IS_KNOWN} WHEN k.figure > 0 AND t.ci_lower IS NOT NULL "
+    "THEN least(t.unbiased_estimate, greatest(t.ci_lower, 0), k.figure) ELSE t.ci_lower END",
+    "ci_upper": f"CASE {_IS_KNOWN} WHEN k.figure > 0 AND t.ci_upper IS NOT NULL "
+    "THEN greatest(t.unbiased_estimate, least(t.ci_upper, k.figure), 0) ELSE t.ci_upper END",
+}
 
 
 @dataclass(frozen=True)
@@ -193,8 +204,10 @@ def _view(places: Places, of: ReleaseView, name: str, latest: bool) -> Iterator[
     yield (
         f"CREATE OR REPLACE VIEW {view} AS\nSELECT\n    {selected}\n"
         f"FROM {places.cells(of.release)} AS t JOIN {places.table('dph_releases')} AS r\n"
-        f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision"
-        + ("\nWHERE r.is_latest" if latest else "")
+        f"    ON r.release = {literal(of.release)} AND r.period = t.period AND r.revision = t.revision\n"
+        f"LEFT JOIN {places.table('dph_known')} AS k\n"
+        "    ON k.release = r.release AND k.period = t.period AND k.revision = t.revision\n"
+        f"        AND k.known_group = t.{KNOWN_GROUP}" + ("\nWHERE r.is_latest" if latest else "")
     )
     yield from _column_comments(view, {column: comment for column, (_, comment) in columns.items()})
 
@@ -210,7 +223,7 @@ def _view_columns(of: ReleaseView, latest: bool) -> Iterator[tuple[str, str, str
     labels = {f"{axis.name}_label": axis.name for axis in of.axes if axis.labels}
     for column in published:
         if column not in labels:  # theirs comes with those for readers, and is never null
-            yield column, f"t.{identifier(column)}", comments[column]
+            yield column, _BESIDE_FIGURES.get(column, f"t.{identifier(column)}"), comments[column]
         for axis in [axis for axis in last if last[axis] == column]:
             if f"{axis}_is_other" not in published and axis not in of.amounts:
                 yield f"{axis}_is_other", _is_other(of, axis), f"whether the cell is the one for {axis} = other"

@@ -19,6 +19,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     COVARIANCE,
     DISTANCES,
     GROUPS,
+    KNOWN,
     LINES,
     MOMENTS,
     QUALITY,
@@ -26,6 +27,7 @@ from dphist_pipeline.answering._catalogue_schemas import (
     TABLES,
 )
 from dphist_pipeline.base.domain import AmountAxis, Axis, BinnedAxis, Domain
+from dphist_pipeline.estimates.known_figures import KnownFigures
 from dphist_pipeline.estimates.laws import INTERVALS, named_law, noise_law
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.row_quality import QualityTable
@@ -110,6 +112,17 @@ def group_rows(audit: Audit, sums: Any) -> Any:
         sums = sums.add_column(number, field, pa.repeat(pa.scalar(audit[name], field.type), sums.num_rows))
     noise = pa.array([variances[scale] for scale in sums["noise_scale"].to_pylist()], pa.float64())
     return sums.append_column("noise_variance", noise).select(GROUPS.names).cast(GROUPS)
+
+
+def known_rows(audit: Audit, known: KnownFigures) -> Any:
+    """The rows of `dph_known` for one publication: the groups of cells whose counts are public figures."""
+    columns = {
+        "known_group": np.arange(known.figures.size),
+        "cells": known.sizes.ravel(),
+        "figure": known.figures.ravel(),
+    }
+    keys = {name: [audit[name]] * known.figures.size for name in KEY}
+    return pa.table({**keys, **columns}, schema=KNOWN)
 
 
 def width_table(audit: Audit) -> str:

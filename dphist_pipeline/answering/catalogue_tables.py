@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering._catalogue_places import CELLS, Places
 from dphist_pipeline.answering._catalogue_schemas import BETTER, BOUNDED, TABLES, comments_of
-from dphist_pipeline.answering._macros import MACROS, inner_macros, macro, source
+from dphist_pipeline.answering._macros import KNOWN_GROUP, MACROS, inner_macros, macro, source
 from dphist_pipeline.answering._views import (
     ReleaseView,
     ViewColumn,
@@ -40,6 +40,7 @@ from dphist_pipeline.answering.catalogue_rows import (
     covariance_rows,
     distance_rows,
     group_rows,
+    known_rows,
     line_rows,
     moment_rows,
     most_draws,
@@ -53,8 +54,10 @@ from dphist_pipeline.answering.quality_tables import PublishedQuality
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.base.sql_files import identifier
 from dphist_pipeline.estimates.family_choice import FamilyChoice
+from dphist_pipeline.estimates.known_figures import KnownFigures
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.parquet_tables import GROUP_ROWS
+from dphist_pipeline.publishing.published_estimate import published_figures
 from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import EVERY_REVISION
@@ -178,7 +181,7 @@ def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publication
                 columns[field.name] = pa.string()
     for name, kind in KINDS_OF_VALUES.items():  # files of an older version may lack some
         columns.setdefault(name, pa.type_for_alias(kind))
-    columns |= {"group_id": BOUNDED, "whole_count": pa.int64()}  # there are at most as many groups as cells
+    columns |= {"group_id": BOUNDED, "whole_count": pa.int64(), KNOWN_GROUP: BOUNDED}  # at most as many groups as cells
     with _registered(connection, pa.schema(list(columns.items())).empty_table()):
         connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
     return list(columns)
@@ -192,14 +195,16 @@ def _insert_cells(
     path = folder / "histogram.parquet"
     text_columns = [field.name for field in pq.read_schema(path) if field.type == pa.string()]
     file = pq.ParquetFile(path, read_dictionary=text_columns)
-    numbers = file.read(["estimate", "unbiased_estimate"])
+    known = published_figures(folder, audit)
+    numbers = file.read(["estimate", "unbiased_estimate", *([] if known is None else ["ci_lower", "ci_upper"])])
     if "amount" in audit:  # parts of rows have no whole counts
         counts = pa.nulls(numbers.num_rows, pa.int64())
     else:
         whole = whole_of(folder, audit, numbers)
         _insert(connection, places.table("dph_distances"), distance_rows(audit, whole))
         counts = pa.array(whole.counts.ravel())
-    batches = _with_whole_counts(file, numbers, counts)
+    groups = pa.nulls(numbers.num_rows, BOUNDED) if known is None else pa.array(known.groups.ravel(), BOUNDED)
+    batches = _with_more(file, _told(numbers, known), {"whole_count": counts, KNOWN_GROUP: groups})
     insert = (
         f"INSERT INTO {places.cells(release)} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     )
@@ -207,19 +212,32 @@ def _insert_cells(
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
 
 
-def _with_whole_counts(file: pq.ParquetFile, numbers: pa.Table, counts: pa.Array) -> pa.RecordBatchReader:
-    """The published cells, read a part at a time but for the `numbers` that were read, with two more columns."""
+def _told(numbers: pa.Table, known: KnownFigures | None) -> pa.Table:
+    """The numbers of all cells, moved so that they meet public figures; intervals keep their widths."""
+    if known is None:
+        return numbers
+    shape = known.groups.shape
+    moved = (
+        known.met(numbers["unbiased_estimate"].to_numpy().reshape(shape)).ravel()
+        - numbers["unbiased_estimate"].to_numpy()
+    )
+    return pa.table([pa.array(column.to_numpy() + moved) for column in numbers.columns], numbers.column_names)
+
+
+def _with_more(file: pq.ParquetFile, numbers: pa.Table, more: Mapping[str, pa.Array]) -> pa.RecordBatchReader:
+    """The published cells, read a part at a time but for the `numbers` that were read, with more columns."""
     axis_columns = [name for name in file.schema_arrow.names if name not in numbers.column_names]
     fields = [file.schema_arrow.field(name) for name in axis_columns] + list(numbers.schema)
-    schema = pa.schema([*fields, pa.field("whole_count", pa.int64()), pa.field("cell_number", pa.int64())])
+    added = [pa.field(name, values.type) for name, values in more.items()]
+    schema = pa.schema([*fields, *added, pa.field("cell_number", pa.int64())])
 
     def batches() -> Iterator[Any]:
         start = 0
         for batch in file.iter_batches(GROUP_ROWS, columns=axis_columns):
             end = start + batch.num_rows
             read = numbers.slice(start, batch.num_rows).combine_chunks().to_batches()[0].columns
-            added = [counts[start:end], pa.array(np.arange(start, end))]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *read, *added], schema=schema)
+            beside = [*(values[start:end] for values in more.values()), pa.array(np.arange(start, end))]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *read, *beside], schema=schema)
             start = end
 
     return pa.RecordBatchReader.from_batches(schema, batches())
@@ -235,6 +253,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
         if (sums := PublishedFolder(folder).sums).exists()
     ]
     grouped = [group_rows(audit, rows) for rows, audit in sums]
+    figures = [(audit, published_figures(folder, audit)) for folder, audit in publications]
     grids = {grid: audit for audit in audits if (grid := grid_of(audit)) not in known}
     lines = {
         line for (line,) in connection.execute(f"SELECT DISTINCT width FROM {places.table('dph_lines')}").fetchall()
@@ -250,6 +269,7 @@ def _describe(connection: duckdb.DuckDBPyConnection, places: Places, publication
         ("dph_lines", line_rows(audits, lines)),
         *(("dph_groups", rows) for rows in grouped),
         *(("dph_quality_rows", _quality(folder, audit)) for folder, audit in publications),
+        *(("dph_known", known_rows(audit, known)) for audit, known in figures if known is not None),
         *(("dph_bins", bin_rows(audit)) for audit in grids.values()),
         ("dph_better", better),
     ]:

@@ -40,7 +40,7 @@ CELLS, XLSX = "cells", "cells.xlsx"
 FIGURES = "figures"  # of a release with an amount
 MOST_ROWS = 10**6
 MOST_IN_SHEET = 2_000  # a workbook is written as a whole: of more rows it takes a tenth of a publication, or more
-FORM = 4
+FORM = 5
 _HISTOGRAM = re.compile(r"(?:.*/tables/(?P<table>[a-z0-9_]+)|.*)/histogram\.parquet")
 
 

@@ -82,9 +82,9 @@ const dphPicker = (() => {
     const width = known(answer.ci_upper) ? answer.ci_upper - answer.ci_lower : 0;
     const decimals = decimalsOf(answer.noise_error > 0 ? answer.noise_error : width / 3.92);
     const text = (number) => shown(number, decimals);
-    const isBelow = (number) => known(answer.below) && known(number) && number < answer.below;
+    const isBelow = (number) => answer.basis !== "known" && known(answer.below) && known(number) && number < answer.below;
     const isHidden = isBelow(answer.estimate) || isBelow(answer.unbiased);
-    const ends = known(answer.ci_lower) && !isHidden ? said("%(low)s to %(high)s", { low: text(answer.ci_lower), high: text(answer.ci_upper) }).replaceAll(" ", "\u00a0") : "";
+    const ends = known(answer.ci_lower) && !isHidden && answer.basis !== "known" ? said("%(low)s to %(high)s", { low: text(answer.ci_lower), high: text(answer.ci_upper) }).replaceAll(" ", "\u00a0") : "";
     const isEstimate = answer.cells === 1 || !known(answer.unbiased);
     const value = isEstimate ? answer.estimate : answer.unbiased;
     const below = value - answer.ci_lower, above = answer.ci_upper - value;
@@ -92,6 +92,7 @@ const dphPicker = (() => {
     const half = !isEstimate && ends && Math.abs(below - above) <= 1 ? text(Math.max(below, above)) : "";
     if (half) number += `\u00a0±\u00a0${half}`;
     else if (ends) number += ` (${ends})`;
+    else if (answer.basis === "known") number += ` (${said("known")})`;
     const hasInside = ends && below >= 0 && above >= 0;
     const between = { number: text(value), low: text(answer.ci_lower), high: text(answer.ci_upper) };
     const sentence = hasInside ? said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", between) : number;
@@ -133,6 +134,7 @@ const dphPicker = (() => {
   // Half the width of an interval: alone, and where two hold together.
   function reachOf(row) {
     if (!row.has_bars) return null;
+    if (row.linear_variance === 0) return { one: 0, two: 0 };
     if (!known(row.linear_variance)) return halfWidths(row.noise_scale, row.cells);
     if (known(row.step)) {
       const [once, twice] = release.normal;
@@ -329,9 +331,27 @@ const dphPicker = (() => {
     row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
     row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
     row.slope = Math.abs(law.gamma + law.delta * atoms);
+    row.limits = cells.known ? limitsOf(table, cells.known, along) : null;
+    row.is_known = row.limits !== null && row.limits[0] === row.limits[1];
+    if (row.is_known) Object.assign(row, { estimate: row.limits[1], unbiased: row.limits[1], linear_variance: 0 });
     row.sums = cells.sums.length > 0;
     row.grouped = row.sums ? groupSums(cells, numbers, row) : null;
     return row;
+  }
+
+  // The least and the most that public figures leave of the count in a box: labels of the positions along each axis, and the figure
+  // of each group of cells with the same labels.
+  function limitsOf(table, [labels, shape, figures], along) {
+    let parts = [[0, true]];
+    table.axes.forEach((axis, number) => {
+      const of = labels[number] || Array(axis.size).fill(0), all = Array(shape[number]).fill(0), held = Array(shape[number]).fill(0);
+      of.forEach((label) => { all[label] += 1; });
+      along.get(axis.name).forEach((at) => { held[of[at]] += 1; });
+      parts = parts.flatMap(([group, isWhole]) => held.flatMap((many, label) =>
+        (many ? [[group * shape[number] + label, isWhole && many === all[label]]] : [])));
+    });
+    const sum = (some) => some.reduce((rows, [group]) => rows + figures[group], 0);
+    return [sum(parts.filter(([, isWhole]) => isWhole)), sum(parts)];
   }
 
   // Noisy sums of whole groups that make up the cells; null if the cells cut a group.
@@ -374,9 +394,16 @@ const dphPicker = (() => {
       whole_count: row.whole_count, whole_first: row.whole_first,
     };
     if (!ends) return { ...answer, note: said(row.sums ? texts.cuts_group : texts.no_interval) };
+    if (row.is_known) return { ...answer, basis: "known", reliability: "known", note: said(texts.known) };
     answer.basis = isGrouped ? "groups" : !row.has_bars ? "noise_only" : known(row.linear_variance) ? "linear" : "unbiased";
     if (row.estimate < ends[0] - 1e-6 || row.estimate > ends[1] + 1e-6) answer.note = said(texts.smoothed);
     else if (row.estimate < 0) answer.note = said(texts.below);
+    if (row.limits) {
+      const [least, most] = row.limits, within = (end) => Math.min(Math.max(end, least), most);
+      ends[0] = answer.ci_lower = Math.min(answer.unbiased, within(ends[0]));
+      ends[1] = answer.ci_upper = Math.max(answer.unbiased, within(ends[1]));
+      if (!answer.note && (row.estimate < least || row.estimate > most)) answer.note = said(texts.beyond);
+    }
     const error = ends[1] - ends[0] > 6 * answer.noise_error ? (ends[1] - ends[0]) / 4 : answer.noise_error;
     const { fair, good } = release.reliable;
     answer.reliability =
@@ -442,13 +469,15 @@ const dphPicker = (() => {
     const estimate = exactSum(rows.map((one) => one.estimate)), texts = release.notes, notes = [];
     const missing = days(periods[0][1], periods[periods.length - 1][2]) - periods.reduce((sum, one) => sum + days(one[1], one[2]), 0);
     if (missing > 0) notes.push(said(missing === 1 ? "%(number)s day between them is in no published period, and not in this sum" : "%(number)s days between them are in no published period, and not in this sum", { number: missing }));
-    if (!known(half)) notes.push(said(texts.no_interval));
+    const isKnown = every((one) => one.is_known);
+    if (isKnown) notes.push(said(texts.known));
+    else if (!known(half)) notes.push(said(texts.no_interval));
     else if (Math.abs(estimate - unbiased) > half + 1e-6) notes.push(said(texts.smoothed));
     else if (estimate < 0) notes.push(said(texts.below));
     return {
       estimate, unbiased, cells: row.cells, noise_error: known(variance) ? Math.sqrt(variance) : null,
       ci_lower: known(half) ? unbiased - half : null, ci_upper: known(half) ? unbiased + half : null,
-      basis: !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
+      basis: isKnown ? "known" : !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
       note: notes.join("; ") || null, reliability: null, below: Math.max(...rows.map((one) => one.below ?? 0)) || null,
       rows_of_each: Math.max(...rows.map((one) => one.rows_of_each)), cut: cutOf(rows),
       whole_count: every((one) => known(one.whole_count)) ? exactSum(rows.map((one) => one.whole_count)) : null, whole_first: every((one) => one.whole_first),
@@ -478,6 +507,7 @@ const dphPicker = (() => {
     };
     const reach = hasOneScale || isReport ? reachOf(together) : null, half = reach ? reach.one : halfApart;
     const variances = [one, two].map((row) => row.linear_variance ?? (known(row.noise_variance) ? row.cells * row.noise_variance : null));
+    const isKnown = both((row) => row.is_known);
     const hasBoth = both((row) => known(row.unbiased)), unbiased = hasBoth ? two.unbiased - one.unbiased : null;
     const chance = hasBoth ? Math.max(0, one.unbiased) + Math.max(0, two.unbiased) + 2 : null;
     const halfWithChance = known(half) ? Math.sqrt(half ** 2 + release.normal[0] ** 2 * chance) : null;
@@ -487,8 +517,8 @@ const dphPicker = (() => {
     return {
       estimate, unbiased, cells: together.cells, noise_error: variances.every(known) ? Math.sqrt(variances[0] + variances[1]) : null,
       ci_lower: lower, ci_upper: upper, with_chance: [lowerWithChance, upperWithChance],
-      basis: !known(halfApart) ? "noise_only" : isLinear(one) || isLinear(two) ? "linear" : "unbiased",
-      note: !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
+      basis: isKnown ? "known" : !known(halfApart) ? "noise_only" : isLinear(one) || isLinear(two) ? "linear" : "unbiased",
+      note: isKnown ? said(texts.known) : !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
       reliability: null, below: null, rows_of_each: Math.max(one.rows_of_each, two.rows_of_each), cut: cutOf([one, two]),
       cautious: hasBoth && known(half) ? cautiousEnds([one, two], unbiased) : [null, null],
     };
@@ -499,11 +529,15 @@ const dphPicker = (() => {
   function differenceOf([one, two, both], cells, [first, second, common]) {
     const isReport = known(one.step), isNested = !isReport && known(one.linear_variance), crossed = (...pair) => covariance(cells, ...pair);
     const squares = [crossed(first, first, first), crossed(first, second, common), crossed(second, second, second)];
+    // A count that is known has no noise.
+    const isKnown = one.is_known && two.is_known;
+    if (one.is_known) squares[0] = squares[1] = 0;
+    if (two.is_known) squares[1] = squares[2] = 0;
     const variance = squares.every(known) ? Math.max(0, squares[0] - 2 * squares[1] + squares[2]) : null;
-    const draws = known(variance) ? variance / one.noise_variance / (isNested ? 4 : 1) : null, isSame = known(draws) && draws < 1e-9;
+    const draws = known(variance) ? variance / one.noise_variance / (isNested ? 4 : 1) : null, isSame = known(draws) && draws < 1e-9 && !isKnown;
     let half = null;
     if (isReport) half = reachOf(one).two + reachOf(two).two;
-    else if (one.has_bars && isSame) half = 0;
+    else if (one.has_bars && (isSame || isKnown)) half = 0;
     else if (one.has_bars && isNested) {
       const deviations = lastUpTo(release.linear_widths, one.noise_scale, draws * (1 + 1e-9), 1);
       half = known(deviations) ? deviations * Math.sqrt(variance) : null;
@@ -519,8 +553,8 @@ const dphPicker = (() => {
     return {
       estimate, unbiased, cells: one.cells + two.cells, noise_error: one.has_bars ? Math.sqrt(error) : null,
       ci_lower: lower, ci_upper: upper, with_chance: ends(widened(release.normal[0], chance)),
-      basis: !known(half) ? "noise_only" : isNested || isReport ? "linear" : "unbiased",
-      note: !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
+      basis: isKnown ? "known" : !known(half) ? "noise_only" : isNested || isReport ? "linear" : "unbiased",
+      note: isKnown ? said(texts.known) : !known(half) ? said(texts.no_interval) : Math.abs(estimate - unbiased) > half + 1e-6 ? said(texts.smoothed) : null,
       reliability: null, below: null, rows_of_each: one.rows_of_each, cut: cutOf([one]),
       cautious: ends(widened(release.chance.sure, people)),
     };
@@ -908,8 +942,9 @@ const dphPicker = (() => {
     const [facts, add] = factsOf(), answer = found.sum;
     if (numbers.ends && numbers.sentence === numbers.number) add(said("95 %% interval").replace(" %", "\u00a0%"), numbers.ends);
     addSource(add, table, periods, answer, periods.length > 1);
-    if (answer.reliability) add(said("Reliability"), `${reliabilityOf(answer)}: ${said(release.legend[answer.reliability])}`);
-    if (numbers.whole) add(said("Whole number"), answer.whole_first
+    const meaning = release.legend[answer.reliability];
+    if (answer.reliability) add(said("Reliability"), reliabilityOf(answer) + (meaning ? `: ${said(meaning)}` : ""));
+    if (numbers.whole && answer.basis !== "known") add(said("Whole number"), answer.whole_first
       ? said("stands first: in this table most cells cannot be told from empty ones, or totals are known. It is never negative, and has no interval of its own")
       : said("%(number)s: never negative; it has no interval of its own", { number: numbers.whole }));
     if (answer.note) add(said("Note"), answer.note);
@@ -1032,7 +1067,7 @@ const dphPicker = (() => {
       return [answer, about, ...notice, element("p", {}, cover), ...rest, each, alone, copyButton(answer.textContent, words, cover, periods), sql];
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
-    const isWholeFirst = numbers.whole && found.sum.whole_first;
+    const isWholeFirst = numbers.whole && found.sum.whole_first && found.sum.basis !== "known";
     const answer = element("p", { className: "answer", tabIndex: -1 }, ...(isWholeFirst
       ? [element("strong", { className: "verdict" }, numbers.whole), " ", element("span", { className: "number" }, kept(said("as a whole number; the estimate is %(number)s", { number: numbers.sentence })))]
       : [numbers.sentence]));

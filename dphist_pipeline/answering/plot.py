@@ -18,10 +18,11 @@ from dphist_pipeline.base.languages.texts import days_text, gettext, in_language
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import Condition, chosen_cells
-from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.estimate import Estimate, with_known
 from dphist_pipeline.publishing.pages import picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
+from dphist_pipeline.publishing.published_estimate import published_figures
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
@@ -120,9 +121,10 @@ def _picture_of(
     domain = domain_of(audit["axes"])
     cells = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate"])
     values, noisy = (np.asarray(column.to_numpy()).reshape(domain.shape) for column in cells.columns)
-    rows = Estimate(domain, values, (), published_unbiased(audit, noisy)).of_rows
+    cells_alone = Estimate(domain, values, (), published_unbiased(audit, noisy))
+    rows = with_known(cells_alone, published_figures(folder, audit)).of_rows
     labelled = rows.domain.called(audit.get("axis_labels"))
-    grid = Grid(labelled, rows.values, rows.unbiased, tuple(chosen_cells(rows.domain, box)))
+    grid = Grid(labelled, rows.values, rows.unbiased, tuple(chosen_cells(rows.domain, box)), rows.known)
     period = "" if audit["period"] == "all" else f", {days_text(audit['period'])}"
     return Picture.of_grid(grid).told_as(audit), _title(audit, period, where)
 

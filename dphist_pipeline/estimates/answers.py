@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from dphist_pipeline.estimates.reliability import RELIABILITY, judged_error
 
-Basis = Literal["unbiased", "linear", "groups", "noise_only"]
+Basis = Literal["unbiased", "linear", "groups", "noise_only", "known"]
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,14 @@ class Answer:
             of what the intervals of two measurements share; nan if the mechanism paid for none.
         ci_lower: lower end of the interval, below 0 where the noise reaches there. The interval holds the true
             (bounded) count with a probability of at least 95 %, if the box was chosen without looking at the
-            estimates. If the ends of the box cut bins, it runs from the lower end for the bins within the box to the
-            upper end for the bins around it, and holds however the rows lie (for estimates from reports with 93.8 %,
-            because their error law is skewed). nan if there is no interval.
+            estimates. It is cut off at what public figures leave. If the ends of the box cut bins, it runs from the
+            lower end for the bins within the box to the upper end for the bins around it, and holds however the rows
+            lie (for estimates from reports with 93.8 %, because their error law is skewed). nan if there is no
+            interval.
         ci_upper: upper end of the interval; nan if there is no interval.
         basis: `unbiased` if the interval follows from the exact law of independent noise; `linear` if it follows from
-            the variance of linear estimates or of reports, times a calibrated factor; `noise_only` if there is none.
+            the variance of linear estimates or of reports, times a calibrated factor; `known` if the count is a public
+            figure, which both ends are; `noise_only` if there is none.
         cells: number of cells in the sum; cut bins count.
         noise_error: standard deviation of the noise in records, cut bins in full, of two measurements that of the
             better one; nan if it is not known.
@@ -51,8 +53,11 @@ class Answer:
 
     @property
     def reliability(self) -> str:
-        """How far the count can be trusted: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval."""
-        return RELIABILITY.word(self.unbiased, self.judged_error, self.ci_lower)
+        """How far the count can be trusted: `good`, `fair` or `poor`, see `RELIABILITY`; empty without an interval.
+
+        `known` for a public figure.
+        """
+        return "known" if self.basis == "known" else RELIABILITY.word(self.unbiased, self.judged_error, self.ci_lower)
 
     @property
     def judged_error(self) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import gettext, ngettext, whole
+from dphist_pipeline.estimates.known_figures import counts_the_same
 from dphist_pipeline.estimates.noisy import Unbiased
 
 Reals = NDArray[np.float64]
@@ -71,7 +72,11 @@ def has_whole_first(audit: Mapping[str, Any], near: CellsNearZero) -> bool:
 
     Cards, files and the picker ask this. There are no whole counts of an amount, whose rows are split.
     """
-    return "amount" not in audit and ("invariants" in audit or near.are_most)
+    return "amount" not in audit and (_totals_are_known(audit) or near.are_most)
+
+
+def _totals_are_known(audit: Mapping[str, Any]) -> bool:
+    return "invariants" in audit and counts_the_same(audit)
 
 
 def first_in_words(audit: Mapping[str, Any], tables: Sequence[CellsNearZero]) -> str:
@@ -79,7 +84,7 @@ def first_in_words(audit: Mapping[str, Any], tables: Sequence[CellsNearZero]) ->
     sparse = sum(has_whole_first(audit, near) for near in tables)
     if not sparse:
         return ""
-    if "invariants" in audit:
+    if _totals_are_known(audit):
         return gettext("Whole numbers meet totals that were public before, so they stand first in files and answers.")
     if len(tables) > 1:
         return gettext(

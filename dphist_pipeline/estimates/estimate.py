@@ -19,9 +19,10 @@ from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.errors import Halted
 from dphist_pipeline.estimates.answers import Answer, Basis
 from dphist_pipeline.estimates.chosen_cells import Condition, overlapped_cells
+from dphist_pipeline.estimates.known_figures import KnownFigures, limited_interval
 from dphist_pipeline.estimates.laws import LEVEL, LEVEL_OF_TWO
 from dphist_pipeline.estimates.noisy import NestedSums, NoisyCells, NoisySums, ReportedCells, Unbiased, exact_sum
-from dphist_pipeline.estimates.notes import CUT, CUT_COVERED, CUTS_GROUP, NO_INTERVAL, note_of
+from dphist_pipeline.estimates.notes import BEYOND, CUT, CUT_COVERED, CUTS_GROUP, KNOWN, NO_INTERVAL, note_of
 from dphist_pipeline.estimates.row_quality import RowTable
 
 Positions = Sequence[NDArray[np.int64]]
@@ -62,6 +63,7 @@ class Estimate:
         sums: noisy sums of the groups, drawn after the groups were found; None if the mechanism paid for none.
         quality: what was bought about the rows behind the counts, beside the mechanism; mostly nothing.
         findings: what the mechanism found out on the way; mostly nothing.
+        known: public figures that its sums have exactly; None without any. See `with_known`.
     """
 
     domain: Domain
@@ -72,6 +74,7 @@ class Estimate:
     sums: NoisySums | NestedSums | None = None
     quality: tuple[RowTable, ...] = ()
     findings: tuple[Finding, ...] = ()
+    known: KnownFigures | None = None
 
     def __post_init__(self) -> None:
         if self.values.shape != self.domain.shape:
@@ -111,7 +114,7 @@ class Estimate:
         if noisy is not None:
             assert isinstance(noisy, NoisyCells), "parts of rows are measured cell by cell"
             noisy = replace(noisy, values=noisy.values.sum(axis=axis), draws=2 * noisy.draws)
-        return replace(self, domain=self.domain.of_rows, values=self.values.sum(axis=axis), unbiased=noisy)
+        return replace(self, domain=self.domain.of_rows, values=self.values.sum(axis=axis), unbiased=noisy, known=None)
 
     def box(self, /, **axes: Condition) -> Answer:
         """The estimated count in a box, with its 95 % interval; see `answer_box`.
@@ -155,6 +158,16 @@ class FamilyEstimate:
     def cells(self) -> int:
         """How many cells all tables have."""
         return sum(table.cells for table in self.tables.values())
+
+
+def with_known(estimate: Estimate, known: KnownFigures | None) -> Estimate:
+    """A table of a family that meets public figures, as far as these are known."""
+    if known is None:
+        return estimate
+    unbiased = estimate.unbiased
+    assert unbiased is not None, "tables of a family have unbiased estimates"
+    unbiased = replace(unbiased, values=known.met(unbiased.values))
+    return replace(estimate, values=known.met(estimate.values), unbiased=unbiased, known=known)
 
 
 AnyEstimate = Estimate | FamilyEstimate
@@ -202,6 +215,12 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     cut = [axis.name for axis, share in zip(domain.axes, shares, strict=True) if (share < 1).any()]
     weights = reduce(np.multiply, np.ix_(*shares)) if cut else None
     number = math.prod(len(along) for along in around)
+    # Rows in the cut bins may or may not lie in the box.
+    least, most = -math.inf, math.inf
+    if (known := estimate.known) is not None:
+        least, most = float(known.limits(within)[0]), float(known.limits(around)[1])
+    if least == most:
+        return Answer(most, most, most, most, "known", number, 0.0, KNOWN)
     total, note = _sum(values, around, weights), CUT.format(axes=", ".join(cut)) if cut else ""
     outer = _interval_of(estimate, around)
     inner = _interval_of(estimate, within) if cut else outer
@@ -213,10 +232,31 @@ def answer_box(estimate: Estimate, box: Mapping[str, Condition]) -> Answer:
     if cut:
         middle = math.nan if unbiased is None else _sum(unbiased.values, around, weights)
     note = note + CUT_COVERED if note else note_of(total, outer.lower, outer.upper)
-    return Answer(total, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
+    if known is None:
+        return Answer(total, middle, inner.lower, outer.upper, outer.basis, number, outer.noise_error, note)
+    if not note and not least <= total <= most:
+        note = BEYOND
+    # Bins that are cut may hold a known count, of which the part in the box is not known.
+    basis = "linear" if outer.basis == "known" else outer.basis
+    lower, upper = min(inner.lower, middle), max(outer.upper, middle)
+    return Answer(total, middle, lower, upper, basis, number, outer.noise_error, note)
 
 
 def _interval_of(estimate: Estimate, cells: Positions) -> _Interval | None:
+    """The interval for the cells at all combinations of positions, as far as public figures leave it; None if none."""
+    if estimate.known is None:
+        return _interval_of_noise(estimate, cells)
+    least, most = map(float, estimate.known.limits(cells))
+    if least == most:
+        return _Interval(most, most, most, "known", 0.0)
+    interval = _interval_of_noise(estimate, cells)
+    if interval is None:
+        return None
+    lower, upper = limited_interval(interval.unbiased, (interval.lower, interval.upper), least, most)
+    return replace(interval, lower=lower, upper=upper)
+
+
+def _interval_of_noise(estimate: Estimate, cells: Positions) -> _Interval | None:
     """The interval for the cells at all combinations of positions; None if there is none.
 
     Sums of whole groups were drawn after the groups were found. So given the groups, their noise has its exact law.

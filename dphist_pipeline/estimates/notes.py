@@ -14,6 +14,8 @@ SMOOTHED = marked(
     "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
 )
 BELOW = marked("the estimate is below 0 by its noise; no true count is")
+KNOWN = marked("known from public figures, without noise")
+BEYOND = marked("the estimate is beyond what public figures leave by its noise; no true count is")
 WHO_IS_COUNTED = (
     "units with many rows are left out in the course of a year and counted again from 1 January: a change mixes what "
     "happened with who is still counted"

@@ -143,6 +143,7 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
     return int(noise_law(Fraction(row["noise_scale"])).half_width(1 - missed / max(1, lines)))
 
 
+ONE_ROW = "first", "last"  # what `take` says where one row of a unit stands for all
 CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
     marked("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known."),
     marked(
@@ -172,6 +173,11 @@ LEFT_OUT_TEXTS = LEFT_OUT_HIDDEN, LEFT_OUT = (
 )
 
 
+def bound_drops_rows(audit: Row) -> bool:
+    """Whether the bound may keep rows of a unit out of a publication: not where `take` leaves one row, nor of `row`."""
+    return audit.get("model") != "local" and audit["privacy_unit"] != "row" and audit.get("take") not in ONE_ROW
+
+
 def cap_in_words(audit: Row, first: int, cut: BoundingEffect | None) -> str:
     """What the bound leaves out of the counts: one sentence for cards, pages, forms and copied answers; empty without.
 
@@ -179,7 +185,7 @@ def cap_in_words(audit: Row, first: int, cut: BoundingEffect | None) -> str:
         first: how many rows of each unit the quality table looks at.
         cut: of all rows, by that table; None without one.
     """
-    if audit.get("model") == "local" or audit["privacy_unit"] == "row":
+    if not bound_drops_rows(audit):
         return ""
     of_cells = audit.get("take") == "one_per_cell"
     counted, limit = (

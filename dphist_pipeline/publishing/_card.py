@@ -296,17 +296,24 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
     `around_zero` is its interval if that holds 0. A figure below `limit` is told as words, without its interval.
     """
     figure = HeadlineFigure.of(vars(total))
-    if limit is not None and figure.value < limit:
+    if limit is not None and figure.value < limit and not figure.is_known:
         not_shown = gettext("not shown beside a figure below %(limit)s", limit=limit)
         ends = not_shown if figure.lower <= 0 else None
-        return {"total": words_for(limit), "total_reach": None, "total_ends": None, "around_zero": ends}
+        return {
+            "total": words_for(limit),
+            "total_known": None,
+            "total_reach": None,
+            "total_ends": None,
+            "around_zero": ends,
+        }
     value, half, lower, upper = (
         None if number is None or math.isnan(number) else shown_number(number, figure.decimals)
         for number in (figure.value, figure.half, figure.lower, figure.upper)
     )
-    ends = None if lower is None or upper is None else _range(lower, upper)
+    ends = None if lower is None or upper is None or figure.is_known else _range(lower, upper)
     return {
         "total": value,
+        "total_known": pgettext("reliability", "known") if figure.is_known else None,
         "total_reach": half,
         "total_ends": ends if figure.half is None else None,
         "around_zero": ends if figure.lower <= 0 else None,
@@ -317,6 +324,8 @@ def cover_of_total(
     total: Mapping[str, str | None], estimate: Estimate, quality: Mapping[str, Any] | None, audit: Mapping[str, Any]
 ) -> list[str]:
     """What the error beside the total covers and what not, a sentence each."""
+    if total["total_known"]:
+        return [gettext("The total is a public figure, without noise.")]
     capped = quality["capped"] if quality else cap_in_words(audit, 1, None)
     is_measured_twice = estimate.sums is not None and estimate.unbiased is not None and estimate.cells > 1
     return covered_in_words(total["total_reach"], bool(total["total_ends"]), capped, is_measured_twice)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, whole
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, pgettext, whole
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
+from dphist_pipeline.estimates.known_figures import counts_the_same
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.publishing import _card as card
@@ -42,7 +43,9 @@ def family_card(
 
 def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, around: PublicationNeighbours) -> str:
     # A picture of mostly noise tells nothing: the table with the least noise beside its counts leads.
-    name, first = min(family.tables.items(), key=lambda one: _relative_noise(one[1]))
+    # So does one of public figures alone.
+    tables = {name: table for name, table in family.tables.items() if not _is_known(table)} or family.tables
+    name, first = min(tables.items(), key=lambda one: _relative_noise(one[1]))
     mechanism, fields = card.mechanism_card(str(audit["mechanism"]))
     epsilon = Fraction(audit["epsilon"])
     tables_drawn = {name: first} | (dict(family.tables) if has_pictures_on_card(family) else {})
@@ -79,6 +82,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         cells_near_zero=[first_in_words(audit, near), CellsNearZero.together(near).below_in_words()],
         **{"reach": True, "smoothed": False, "outside": ""},
         **total_in_words,
+        figures_are_known="invariants" in audit and counts_the_same(audit),
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
@@ -121,11 +125,18 @@ def pages_of_tables(
 def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture:
     # A table is the least squares fit to all marginals that were measured, not noisy counts.
     picture = Picture.of_grid(
-        Grid.of_all(estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased),
+        Grid.of_all(
+            estimate.domain.called(audit.get("axis_labels")), estimate.values, estimate.unbiased, estimate.known
+        ),
         is_fitted=True,
     )
     axes = listed([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
+
+
+def _is_known(table: Estimate) -> bool:
+    """Whether every cell is a public figure."""
+    return table.known is not None and table.known.figures.size == table.cells
 
 
 def _relative_noise(table: Estimate) -> float:
@@ -140,5 +151,7 @@ def _table_entry(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tup
     axes = " × ".join(
         f"{axis.name} ({whole(axis.size)})" for axis in estimate.domain.called(audit.get("axis_labels")).axes
     )
+    if _is_known(estimate):
+        return name, axes, whole(estimate.domain.cells), pgettext("reliability", "known"), whole(0)
     poor = RELIABILITY.cells(estimate.unbiased)["poor"]
     return name, axes, whole(estimate.domain.cells), shown_number(estimate.unbiased.half_width_of_cell()), whole(poor)

@@ -333,6 +333,8 @@ def _covered(place: Path, publication: ListedPublication, audit: Mapping[str, An
     """What the error beside a total covers and what not, as its card says it; nothing where files do not say it."""
     if not audit or audit.get("model") == "local":
         return []
+    if publication.known:
+        return [gettext("The total is a public figure, without noise.")]
     with suppress(OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError):
         files = PublishedFolder(place)
         rows = pq.ParquetFile(files.quality).read().to_pylist() if files.quality.exists() else []

@@ -119,11 +119,11 @@ TEXTS = (
     marked("%(number)s day between them is in no published period, and not in this sum"),
     marked("%(number)s days between them are in no published period, and not in this sum"),
     *(RELIABILITY.legend[word] for word in RELIABILITY.words),
-    *(notes.NO_INTERVAL, notes.CUTS_GROUP, notes.SMOOTHED, notes.BELOW),
+    *(notes.NO_INTERVAL, notes.CUTS_GROUP, notes.SMOOTHED, notes.BELOW, notes.KNOWN, notes.BEYOND),
 )
 # Texts that other modules mark, with their contexts.
 IN_CONTEXT = {
-    **{"good": "reliability", "fair": "reliability", "poor": "reliability"},
+    **{"good": "reliability", "fair": "reliability", "poor": "reliability", "known": "reliability"},
     **{"from": "column", "to": "column", "other": "category"},
 }
 

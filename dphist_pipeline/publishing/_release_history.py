@@ -47,7 +47,7 @@ class ListedPublication:
     day, `after`: the first day after the period, as ISO text. `damaged`: its files are not those that were published.
     `page`: it has a card. `total`: of all cells, as `HeadlineFigure` tells it, with its 95 % interval; None if nothing
     tells, or words stand in its place. `limit`: figures below it are told as words, see `shown_below`, 0 where all are
-    shown; `below`: the total is one of them.
+    shown; `below`: the total is one of them. `known`: it is a public figure, which has no interval.
     """
 
     period: str
@@ -67,6 +67,7 @@ class ListedPublication:
     decimals: int = 0
     limit: int = 0
     below: bool = False
+    known: bool = False
 
     @property
     def place(self) -> str:
@@ -95,7 +96,7 @@ def number_in_words(publication: ListedPublication) -> str:
         return ""
     number = shown_number(publication.total, publication.decimals)
     if publication.lower is None or publication.upper is None:
-        return number
+        return f"{number} ({pgettext('reliability', 'known')})" if publication.known else number
     if half := half_in_words(publication):
         return f"{number}\u00a0±\u00a0{half}"
     between = pgettext("number", " to ").replace(" ", "\u00a0")
@@ -257,7 +258,7 @@ def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:
         # A page that shows no figure holds none in what it says to the next run either.
         numbers = dict(zip(("total", "lower", "upper"), (math.nan if below else number.value, *ends), strict=True))
         facts = {name: _number(value) for name, value in numbers.items()} | {"decimals": number.decimals}
-        return facts | {"limit": number.limit or 0, "below": below}
+        return facts | {"limit": number.limit or 0, "below": below, "known": number.is_known}
     return {}
 
 

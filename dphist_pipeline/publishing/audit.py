@@ -66,6 +66,13 @@ class _Entry(TypedDict):
     charged_at: _Moment
 
 
+class _Invariants(TypedDict):
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
+    level: _Text
+    counts: Literal["persons", "rows"]
+    figures: dict[_Text, Annotated[int, Field(ge=0, le=_MOST)]]
+
+
 class _Table(TypedDict):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
     values_digest: _Sha256
@@ -173,7 +180,7 @@ class Audit(BaseModel):
         "counts lead the rounding; left out before 2026-11-27"
     )
     axes: _Axes = _fact("axes as the spec writes them, with defaults")
-    invariants: _Facts = _fact("public figures that whole counts meet")
+    invariants: _Invariants = _fact("public figures that counts meet, by the values of their finest level")
     figures: list[_Facts] = _fact("populations of declared figures at publication: path and SHA-256 of each file")
     spec_digest: _Sha256 = _fact("digest of the spec")
     question_digest: _Sha256 = _fact("local model: digest of what contributors were asked")

@@ -12,11 +12,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dphist_pipeline.base.languages.texts import pgettext
 from dphist_pipeline.base.shown_below import words_for
 from dphist_pipeline.estimates.reliability import judged_error
 from dphist_pipeline.publishing.formatting import decimals_of, in_decimals
 
 ERRORS_WIDE = 3.92  # so many standard deviations is an interval of a normal law wide, at 95 %
+DECIMALS_OF_KNOWN = 4  # of a share or ratio of public figures
 EVEN = 1.0  # by how many records the halves of an interval may differ: ends of counts are rounded
 
 
@@ -32,6 +34,7 @@ class HeadlineFigure(NamedTuple):
         decimals: how many its noise justifies, or that were asked for.
         limit: a figure below it is told as words, see `figure`; None where all are shown.
         hides: whether the number is below the limit, or the middle of the interval: then no end is told either.
+        is_known: whether it follows from public figures alone: no interval stands beside it, and it is never hidden.
     """
 
     value: float
@@ -42,9 +45,12 @@ class HeadlineFigure(NamedTuple):
     decimals: int = 0
     limit: int | None = None
     hides: bool = False
+    is_known: bool = False
 
     def __str__(self) -> str:
         """The number as text, with ± or the ends of its interval behind it; or words, and nothing behind them."""
+        if self.is_known:
+            return f"{self.text(self.value)} ({pgettext('reliability', 'known')})"
         if not self.has_ends:
             return self.figure(self.value)
         if self.half is not None:
@@ -54,7 +60,7 @@ class HeadlineFigure(NamedTuple):
     @property
     def has_ends(self) -> bool:
         """Whether an interval stands beside the number."""
-        return not (math.isnan(self.lower) or self.hides)
+        return not (math.isnan(self.lower) or self.hides or self.is_known)
 
     def figure(self, number: float) -> str:
         """A count as text, or the words in its place."""
@@ -76,6 +82,9 @@ class HeadlineFigure(NamedTuple):
             math.nan if (number := answer.get(name)) is None else float(number)
             for name in ("estimate", "unbiased", "ci_lower", "ci_upper")
         )
+        if answer.get("basis") == "known":
+            places = decimals if decimals is not None else 0 if estimate.is_integer() else DECIMALS_OF_KNOWN
+            return cls(estimate, lower, upper, None, True, places, is_known=True)
         places = cls.decimals_justified(answer) if decimals is None else decimals
         is_unbiased = answer["cells"] != 1 and not math.isnan(unbiased)
         headline = unbiased if is_unbiased else estimate

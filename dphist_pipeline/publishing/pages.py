@@ -16,7 +16,7 @@ from dphist_pipeline.base.languages.texts import (
 )
 from dphist_pipeline.base.shown_below import words_for
 from dphist_pipeline.publishing.formatting import shown_number
-from dphist_pipeline.publishing.picture_sums import AxisGroups, PictureSums
+from dphist_pipeline.publishing.picture_sums import KNOWN, AxisGroups, PictureSums
 from dphist_pipeline.publishing.pictures import Picture, description
 from dphist_pipeline.publishing.rendering import render
 
@@ -101,6 +101,7 @@ def _word(word: str) -> str:
         "good": pgettext("reliability", "good"),
         "fair": pgettext("reliability", "fair"),
         "poor": pgettext("reliability", "poor"),
+        KNOWN: pgettext("reliability", "known"),
     }
     return words.get(word, word)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Literal
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, day_of, with_words
 from dphist_pipeline.base.languages.texts import days_text, gettext, number_text, pgettext, whole
+from dphist_pipeline.estimates.known_figures import KnownFigures
 from dphist_pipeline.estimates.noisy import NoisyCells, ReportedCells, Unbiased
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import decimals_of
@@ -20,6 +21,7 @@ from dphist_pipeline.publishing.formatting import decimals_of
 Positions = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Summed = Literal["everywhere", "somewhere"]
+KNOWN = "known"  # in place of a word on the reliability of a number
 LONG = 10_000  # ends of bins have commas where one of them is as long
 
 
@@ -28,18 +30,21 @@ class Grid:
     """The published cells that a picture shows.
 
     `values` and `unbiased` (None if the mechanism has none) have the shape of the domain; `chosen` are the positions
-    along each axis that are shown.
+    along each axis that are shown. `known`: public figures that sums of cells have exactly; mostly none.
     """
 
     domain: Domain
     values: Reals
     unbiased: Unbiased | None
     chosen: tuple[Positions, ...]
+    known: KnownFigures | None = None
 
     @classmethod
-    def of_all(cls, domain: Domain, values: Reals, unbiased: Unbiased | None) -> Grid:
+    def of_all(
+        cls, domain: Domain, values: Reals, unbiased: Unbiased | None, known: KnownFigures | None = None
+    ) -> Grid:
         """A grid of which every cell is shown; `values` are estimates in records, shape of the domain."""
-        return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape))
+        return cls(domain, values, unbiased, tuple(np.arange(size) for size in domain.shape), known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,7 @@ class PictureSums:
         asked_decimals: of all numbers; None for as many as they deserve.
         limit: figures below it are told as words, see `shown_below`; None where all are shown.
         counted: what rows are called, as the spec has it; empty for rows.
+        known: whether each is a public figure, which has no interval; None without any.
     """
 
     axes: tuple[AxisGroups, ...]
@@ -94,25 +100,31 @@ class PictureSums:
     asked_decimals: int | None = None
     limit: int | None = None
     counted: str = ""
+    known: NDArray[np.bool_] | None = None
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether each number is a public figure."""
+        return np.zeros(self.values.shape, dtype=bool) if self.known is None else self.known
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
         """Whether each number is told as words."""
-        return self.values < (-np.inf if self.limit is None else self.limit)
+        return (self.values < (-np.inf if self.limit is None else self.limit)) & ~self.is_known
 
     @property
     def without_ends(self) -> NDArray[np.bool_]:
         """Whether each number has no interval beside it: it, or the middle of that interval, is told as words."""
         if self.limit is None or self.high is None or self.reach is None:
-            return self.hidden
-        return self.hidden | (self.high - self.reach < self.limit)
+            return self.hidden | self.is_known
+        return self.hidden | self.is_known | (self.high - self.reach < self.limit)
 
     @property
     def decimals(self) -> int | None:
         """Of all numbers: as asked for, else by the least noise; None if nothing tells of their errors."""
         if self.asked_decimals is not None:
             return self.asked_decimals
-        return None if self.errors is None else decimals_of(float(self.errors.min()))
+        return None if self.errors is None else decimals_of(float(self.errors[~self.is_known].min(initial=np.inf)))
 
 
 def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> PictureSums:
@@ -147,8 +159,25 @@ def marginal(grid: Grid, axes_shown: Sequence[int], most: Sequence[int]) -> Pict
     several = shaped(_outer_product([[float(part.size) for part in axis.positions] for axis in groups])) > 1
     summed: Summed | None = "everywhere" if several.all() else "somewhere" if several.any() else None
     heights = np.where(several, centre, values)
-    ends = centre - reach, centre + reach
-    return PictureSums(axes, heights, *ends, reach, errors, words, reported, None if is_same else summed)
+    low, high = centre - reach, centre + reach
+    sums = PictureSums(axes, heights, low, high, reach, errors, words, reported, None if is_same else summed)
+    if grid.known is None:
+        return sums
+    limits_of_sums = grid.known.limits_of_parts([axis.positions for axis in groups])
+    return _with_known(sums, *(shaped(one.astype(np.float64)) for one in limits_of_sums))
+
+
+def _with_known(sums: PictureSums, least: Reals, most: Reals) -> PictureSums:
+    """The sums as far as public figures leave them; a known one is told as it is, see `known_figures`."""
+    assert sums.low is not None and sums.high is not None and sums.reach is not None
+    assert sums.errors is not None and sums.words is not None
+    known = least == most
+    values = np.where(known, most, sums.values)
+    low, high = (np.clip(one, least, most) for one in (sums.low, sums.high))
+    low, high = np.minimum(low, values), np.maximum(high, values)
+    reach, errors = (np.where(known, 0.0, one) for one in (sums.reach, sums.errors))
+    words = np.where(known, KNOWN, sums.words)
+    return replace(sums, values=values, low=low, high=high, reach=reach, errors=errors, words=words, known=known)
 
 
 def _sums_over(values: Reals, groups: Sequence[AxisGroups]) -> Reals:

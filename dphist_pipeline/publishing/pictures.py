@@ -165,6 +165,8 @@ def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool
     if others:
         remarks.append(gettext("summed over %(axes)s", axes=listed(others)))
     note = _how_to_read(sums, is_fitted) + _layout(sums)
+    if sums.is_known.any():
+        note += " " + gettext("Numbers without an interval are public figures, known exactly.")
     if remarks:
         note += " " + gettext("In this picture: %(remarks)s.", remarks="; ".join(remarks))
     title = gettext("Counts by %(axes)s", axes=listed([axis.name for axis in sums.axes]))
@@ -191,7 +193,10 @@ def _how_to_read(sums: PictureSums, is_fitted: bool = False) -> str:
         )
     if is_line:
         return gettext("Bars: %(shown)s. Lines: 95 %% intervals of the true bounded counts.", shown=meaning)
-    ends = dict.fromkeys(shown_number(float(end)) for end in (sums.reach.min(), sums.reach.max()))
+    noisy = sums.reach[~sums.is_known]
+    if not noisy.size:
+        return gettext("Colours: public figures, known exactly.")
+    ends = dict.fromkeys(shown_number(float(end)) for end in (noisy.min(), noisy.max()))
     reach = pgettext("number", " to ").join(ends)
     grey = " " + gettext("Grey: the interval holds 0.") if _holds_zero(sums).any() else ""
     colours = (
@@ -208,7 +213,7 @@ def _holds_zero(sums: PictureSums) -> NDArray[np.bool_]:
     """For each number, whether its interval holds 0, so that it says little."""
     if sums.low is None or sums.high is None:
         return np.zeros(sums.values.shape, dtype=bool)
-    return np.asarray((sums.low <= 0) & (sums.high >= 0))
+    return np.asarray((sums.low <= 0) & (sums.high >= 0) & ~sums.is_known)
 
 
 def _unit(sums: PictureSums) -> str:
@@ -239,8 +244,8 @@ def description(picture: Picture) -> str:
     at = visible(", ".join(axis.labels[group] for axis, group in zip(sums.axes, place, strict=True)))
     kind = (gettext("Bars"), gettext("Heat map"), gettext("Small heat maps"))[len(sums.axes) - 1]
     largest = float(sums.values.max())
-    if sums.limit is not None and largest < sums.limit:
-        every = {"kind": kind, "title": picture.title, "words": words_for(sums.limit)}
+    if sums.hidden.all():
+        every = {"kind": kind, "title": picture.title, "words": words_for(sums.limit or 0)}
         return gettext("%(kind)s: %(title)s. Every figure is %(words)s.", **every)
     return gettext(
         "%(kind)s: %(title)s. The largest is %(number)s, at %(place)s.",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding
+from dphist_pipeline.base.domain import Domain, finest
+from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, Finding, with_known
+from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures
 from dphist_pipeline.estimates.noisy import NestedSums
-from dphist_pipeline.publishing.published_files import PublishedFolder, read_audit
+from dphist_pipeline.publishing.published_files import AUDIT, PublishedFolder, read_audit, read_sealed_audit
 from dphist_pipeline.publishing.release_files import published_unbiased
 from dphist_pipeline.spec.axes import domain_of
 
@@ -27,7 +30,7 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
     columns = pq.ParquetFile(folder / "histogram.parquet").read(["estimate", "unbiased_estimate", "group_id"])
     values, noisy = (columns[name].to_numpy().reshape(domain.shape) for name in ("estimate", "unbiased_estimate"))
     is_grouped = columns["group_id"].null_count == 0
-    return Estimate(
+    estimate = Estimate(
         domain,
         values,
         _charges(audit),
@@ -36,6 +39,7 @@ def published_estimate(folder: Path, audit: Mapping[str, Any]) -> Estimate:
         sums=_sums(folder),
         findings=tuple(Finding(**finding) for finding in audit.get("findings", ())),
     )
+    return with_known(estimate, published_figures(folder, audit))
 
 
 def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
@@ -43,6 +47,22 @@ def published_family(folder: Path, audit: Mapping[str, Any]) -> FamilyEstimate:
     places = {name: PublishedFolder(folder).table(name) for name in audit["tables"]}
     tables = {name: published_estimate(place, read_audit(place)) for name, place in places.items()}
     return FamilyEstimate(tables, _charges(audit))
+
+
+def published_figures(folder: Path, audit: Mapping[str, Any]) -> KnownFigures | None:
+    """The public figures that the counts of a table meet, by its audit and that of its family; None without any."""
+    if "invariants" not in audit:
+        return None
+    file = PublishedFolder(folder).publication / AUDIT
+    status = file.stat()
+    return known_figures(audit, domain_of(audit["axes"]), _finest_axes(file, status.st_ino, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _finest_axes(file: Path, *_identity: int) -> Domain:
+    """The finest axes of a family by its audit, which is read once for all tables."""
+    tables = read_sealed_audit(file.parent)["tables"]
+    return finest(domain_of(table["axes"]) for table in tables.values())
 
 
 def _charges(audit: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:

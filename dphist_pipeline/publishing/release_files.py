@@ -8,7 +8,7 @@ import stat
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import Figures
+from dphist_pipeline.base.domain import Figures, finest
 from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.base.languages.texts import marked
-from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate
+from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate, with_known
+from dphist_pipeline.estimates.known_figures import known_figures
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail, parts_named
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
@@ -104,6 +105,15 @@ def _write_one(
     return _seal(facts_of_files, staging)
 
 
+def _as_told(family: FamilyEstimate, facts: Mapping[str, Any]) -> FamilyEstimate:
+    """The tables of a family as pages tell them: they meet the public figures that its audit names."""
+    whole = finest(table.domain for table in family.tables.values())
+    tables = {
+        name: with_known(table, known_figures(facts, table.domain, whole)) for name, table in family.tables.items()
+    }
+    return replace(family, tables=tables)
+
+
 def _write_family(
     family: FamilyEstimate,
     scales: Mapping[str, Fraction],
@@ -120,7 +130,8 @@ def _write_family(
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)
-    pages = pages_of_tables(family, {**facts, "versions": _versions()}, around)
+    told = _as_told(family, facts)
+    pages = pages_of_tables(told, {**facts, "versions": _versions()}, around)
     for name, estimate in family.tables.items():
         folder = staging / TABLES_OF_FAMILY / name
         folder.mkdir(mode=0o755)
@@ -145,7 +156,7 @@ def _write_family(
         "charges": _charge_facts(charges),
     }
     family_facts = {**audit, "values_digest": values_digest(family), "versions": _versions()}
-    (staging / "card.html").write_text(family_card(family, family_facts, around=around), encoding="utf-8")
+    (staging / "card.html").write_text(family_card(told, family_facts, around=around), encoding="utf-8")
     (staging / "deployment.yaml").write_text(deployment_yaml(family_facts, smoothed=False), encoding="utf-8")
     sync_folder(staging / TABLES_OF_FAMILY)
     return _seal(family_facts, staging)

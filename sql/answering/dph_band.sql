@@ -1,6 +1,7 @@
 -- A simultaneous confidence band: all intervals of the band hold together with the probability `level`. One row for each cell
 -- of the box, in declared order, for each period (its latest revision). Exact for independent cells; by a bound on the
 -- tail of the noise for linear estimates, and by Bernstein's inequality for reports, where it is somewhat wide.
+-- Of a cell whose count is a public figure, the band is that figure; figures around a cell cut its band off, no farther than at its number.
 -- In: the release's table; the level; a box and a period as in dph_box.
 {% set answers = 'asked' -%}
 {% set columns = 't.*' -%}
@@ -83,10 +84,14 @@ answered AS (
         inside.period, inside.cell_number, r.cells,
         coalesce(r.half_width, own.half_width) AS half_width,
         coalesce(r.variance, own.variance) AS variance,
-        CASE WHEN r.linear_variance IS NULL AND own.variance IS NULL THEN 'unbiased' ELSE 'linear' END AS basis
+        CASE WHEN r.linear_variance IS NULL AND own.variance IS NULL THEN 'unbiased' ELSE 'linear' END AS basis,
+        CAST(known.figure AS DOUBLE) AS known_most, coalesce(known.cells = 1 OR known.figure = 0, false) AS is_known
     FROM inside
     JOIN reaching AS r ON r.period = inside.period
     LEFT JOIN report_reaching AS own ON own.period = inside.period AND own.cell_number = inside.cell_number
+    LEFT JOIN {{ table('dph_known') }} AS known
+        ON known.release = r.release AND known.period = inside.period AND known.revision = inside.revision
+            AND known.known_group = inside._known_group
 ),
 first_problems AS (
     SELECT 'the level lies between 0 and 1, as 0.95, not ' || coalesce(CAST(level AS VARCHAR), 'null') AS problem
@@ -94,20 +99,29 @@ first_problems AS (
 )
 SELECT
     inside.* EXCLUDE ({{ value_columns }}),
-    inside.estimate,
-    inside.unbiased_estimate AS unbiased,
-    sqrt(r.variance) AS noise_error,
-    inside.unbiased_estimate - r.half_width AS ci_lower,
-    inside.unbiased_estimate + r.half_width AS ci_upper,
+    CASE WHEN r.is_known THEN r.known_most ELSE inside.estimate END AS estimate,
+    CASE WHEN r.is_known THEN r.known_most ELSE inside.unbiased_estimate END AS unbiased,
+    CASE WHEN r.is_known THEN 0 ELSE sqrt(r.variance) END AS noise_error,
     CASE
+        WHEN r.is_known THEN r.known_most
+        ELSE {{ limited_lower('(inside.unbiased_estimate - r.half_width)', 'inside.unbiased_estimate', '0', 'r.known_most') }}
+    END AS ci_lower,
+    CASE
+        WHEN r.is_known THEN r.known_most
+        ELSE {{ limited_upper('(inside.unbiased_estimate + r.half_width)', 'inside.unbiased_estimate', '0', 'r.known_most') }}
+    END AS ci_upper,
+    CASE
+        WHEN r.is_known THEN 'known'
         WHEN r.half_width IS NULL THEN 'noise_only'
         ELSE r.basis
     END AS basis,
     r.cells,
     CASE
+        WHEN r.is_known THEN {{ notes.KNOWN | literal }}
         WHEN r.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN abs(inside.estimate - inside.unbiased_estimate) > r.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
         WHEN inside.estimate < 0 THEN {{ notes.BELOW | literal }}
+        WHEN inside.estimate > r.known_most THEN {{ notes.BEYOND | literal }}
     END AS note,
     {{ days('inside.period', end_of('inside')) }}
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN (

@@ -33,7 +33,7 @@ reached AS (
 ),
 -- The same cells on both sides cancel out.
 barred AS (
-    SELECT d.*, CASE WHEN d.draws < 1e-9 THEN d.noise_half_width ELSE {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} END AS half_width
+    SELECT d.*, CASE WHEN d.draws < 1e-9 AND NOT d.is_known THEN d.noise_half_width ELSE {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} END AS half_width
     FROM reached AS d
 )
 SELECT
@@ -47,6 +47,7 @@ SELECT
     barred.unbiased - barred.half_width AS ci_lower,
     barred.unbiased + barred.half_width AS ci_upper,
     CASE
+        WHEN barred.is_known AND barred.half_width = 0 THEN 'known'
         WHEN barred.half_width IS NULL THEN 'noise_only'
         WHEN barred.is_nested OR barred.step IS NOT NULL THEN 'linear'
         ELSE 'unbiased'
@@ -54,6 +55,7 @@ SELECT
     barred.cells,
     {% set note -%}
     CASE
+        WHEN barred.is_known AND barred.half_width = 0 THEN {{ notes.KNOWN | literal }}
         WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}
     END

@@ -27,7 +27,7 @@ together AS (
         count(DISTINCT s.noise_scale) + count(DISTINCT s.linear_variance IS NULL) <= 2 OR bool_and(s.step IS NOT NULL)
             AS is_one_law,
         max(s.slope) AS slope, CASE WHEN bool_and(s.step IS NOT NULL) THEN max(s.step) END AS step,
-        bool_or(s.step IS NOT NULL) <> bool_and(s.step IS NOT NULL) AS is_mixed,
+        bool_or(s.step IS NOT NULL) <> bool_and(s.step IS NOT NULL) AS is_mixed, bool_and(s.is_known) AS is_known,
         arg_max(s.noise_scale, s.noise_variance) AS noise_scale, max(s.noise_variance) AS noise_variance,
         arg_max(s.linear_variance IS NOT NULL, s.noise_variance) AS is_nested,
         CASE
@@ -84,6 +84,7 @@ SELECT
     barred.unbiased - barred.half_width AS ci_lower,
     barred.unbiased + barred.half_width AS ci_upper,
     CASE
+        WHEN barred.is_known THEN 'known'
         WHEN barred.half_width IS NULL THEN 'noise_only'
         WHEN barred.linear_variance IS NULL AND barred.half_width_of_one_law IS NOT NULL THEN 'unbiased'
         ELSE 'linear'

@@ -7,6 +7,7 @@
 {% set along = "[coalesce(CAST(axis AS VARCHAR), '')]" -%}
 {% set named = "SELECT unnest(['inner', 'outer']) AS name, 'box' AS source" -%}
 {% set is_range = true -%}
+{% set has_limits = true -%}
 {% set arguments = ['box', 'period', 'revision'] -%}
 {% set boxes = {'box': argument('box')} -%}
 CREATE OR REPLACE MACRO {{ schema }}dph_range(release_name, axis, low, high, box := '{}', period := NULL, revision := NULL) AS TABLE

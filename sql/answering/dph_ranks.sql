@@ -17,6 +17,7 @@ noisy AS (
         w.*,
         CASE
             WHEN w.decay IS NULL OR w._variance IS NULL THEN NULL
+            WHEN w._answer.basis = 'known' THEN 0
             WHEN w._cells = 1 AND NOT w._is_linear
                 THEN {{ draw_reach('w') }}
             ELSE {{ bound('w') }}

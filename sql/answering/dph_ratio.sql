@@ -73,10 +73,11 @@ least_ratios AS (
 ),
 barred AS (
     SELECT
-        b.*, CASE WHEN b.second_estimate > 0 THEN b.first_estimate / b.second_estimate END AS estimate,
+        b.*, b.is_known AND b.second_estimate > 0 AND NOT {{ asked }} AS is_exact,
+        CASE WHEN b.second_estimate > 0 THEN b.first_estimate / b.second_estimate END AS estimate,
         CASE WHEN b.second_unbiased > 0 THEN b.first_unbiased / b.second_unbiased END AS unbiased,
-        coalesce(lower.ratio, CASE WHEN b.has_bars THEN 0 END) AS ci_lower,
-        CASE WHEN upper.ratio > 0 THEN 1 / upper.ratio WHEN b.has_bars THEN CAST('inf' AS DOUBLE) END AS ci_upper,
+        CASE WHEN is_exact THEN estimate ELSE coalesce(lower.ratio, CASE WHEN b.has_bars THEN 0 END) END AS ci_lower,
+        CASE WHEN is_exact THEN estimate WHEN upper.ratio > 0 THEN 1 / upper.ratio WHEN b.has_bars THEN CAST('inf' AS DOUBLE) END AS ci_upper,
         CASE WHEN b.step IS NULL THEN
             sqrt(greatest(0, b.first_square - 2 * unbiased * b.crossed + unbiased ** 2 * b.second_square))
                 / b.second_unbiased
@@ -136,11 +137,12 @@ SELECT
     barred.noise_error,
     barred.ci_lower,
     barred.ci_upper,
-    CASE WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
+    CASE WHEN barred.is_exact THEN 'known' WHEN barred.ci_lower IS NULL THEN 'noise_only' ELSE 'linear' END AS basis,
     barred.cells,
     {% set note -%}
     CASE
         WHEN barred.estimate IS NULL THEN {{ notes.NO_RATIO | literal }}
+        WHEN barred.is_exact THEN {{ notes.KNOWN | literal }}
         WHEN barred.ci_lower IS NULL THEN {{ notes.NO_INTERVAL | literal }}
         WHEN barred.estimate NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}
     END

@@ -33,14 +33,18 @@ CREATE OR REPLACE MACRO {{ schema }}dph_share(
 pairs AS (
     SELECT
         part.* EXCLUDE (name),
-        whole.linear_variance AS whole_variance,
+        whole.linear_variance AS whole_variance, part.is_known AND whole.is_known AS are_known,
         whole.cells - part.cells AS other_cells,
         whole.atoms - part.atoms AS other_atoms,
         whole.unbiased - part.unbiased AS other_unbiased,
         whole.estimate AS whole_estimate, whole.unbiased AS whole_unbiased,
-        coalesce(part.linear_variance, part.cells * part.noise_variance) AS va,
+        -- Of a known whole no noise is left, nor in the part what came with it.
+        CASE WHEN whole.is_known AND NOT part.is_known
+            THEN part.linear_variance - coalesce(c.covariance ** 2 / nullif(whole.nested_variance, 0), 0)
+            ELSE coalesce(part.linear_variance, part.cells * part.noise_variance)
+        END AS va,
         coalesce(whole.linear_variance, whole.cells * whole.noise_variance) AS vt,
-        coalesce(c.covariance, part.cells * part.noise_variance) AS vat,
+        CASE WHEN part.is_known OR whole.is_known THEN 0 ELSE coalesce(c.covariance, part.cells * part.noise_variance) END AS vat,
         CASE WHEN {{ asked }} THEN greatest(0, part.unbiased) + 1 ELSE 0 END AS part_chance,
         CASE WHEN {{ asked }} THEN greatest(0, whole.unbiased - part.unbiased) + 1 ELSE 0 END AS other_chance
     FROM summed AS whole JOIN summed AS part
@@ -81,7 +85,7 @@ bounds AS (
     FROM reaching_others AS summed
     ASOF LEFT JOIN {{ table('dph_linear_widths') }} AS of_draws
         ON of_draws.noise_scale = summed.noise_scale AND of_draws.draws
-            <= greatest(1, (summed.va - summed.vat ** 2 / summed.vt) / summed.noise_variance * (1 + 1e-9))
+            <= greatest(1, (summed.va - coalesce(summed.vat ** 2 / nullif(summed.vt, 0), 0)) / summed.noise_variance * (1 + 1e-9))
     ASOF LEFT JOIN {{ table('dph_half_widths') }} AS of_cells
         ON of_cells.noise_scale = summed.noise_scale AND of_cells.cells <= least(summed.cells, summed.part_cells)
 ),
@@ -102,12 +106,14 @@ roots AS (
 ),
 barred AS (
     SELECT
-        b.period, b.revision, b.cell, b.part_cells AS cells, b.has_bars, b.estimate AS part_estimate, b.whole_estimate,
+        b.period, b.revision, b.cell, b.part_cells AS cells, b.has_bars,
+        b.are_known AND b.whole_estimate > 0 AND NOT {{ asked }} AS is_exact, b.estimate AS part_estimate, b.whole_estimate,
         CASE WHEN b.whole_estimate > 0 THEN greatest(0, least(1, b.estimate / b.whole_estimate)) END AS sound,
         CASE WHEN b.whole_estimate > 0 THEN b.estimate / b.whole_estimate END AS share,
         CASE WHEN b.whole_unbiased > 0 THEN b.unbiased / b.whole_unbiased END AS unbiased,
         CASE
             WHEN NOT b.has_bars THEN NULL
+            WHEN is_exact THEN share
             WHEN b.part_cells = 0 THEN 0
             WHEN b.cells = 0 THEN 1
             WHEN b.square > 0 THEN greatest(0, least(1, b.root))
@@ -117,6 +123,7 @@ barred AS (
         END AS ci_lower,
         CASE
             WHEN NOT b.has_bars THEN NULL
+            WHEN is_exact THEN share
             WHEN b.part_cells = 0 THEN 0
             WHEN b.cells = 0 THEN 1
             WHEN b.square > 0 THEN greatest(0, least(1, b.other_root))
@@ -191,7 +198,7 @@ first_problems AS (
 SELECT
     barred.period,
     barred.revision,
-    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased),
+    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased, _known),
     barred.part_estimate,
     barred.whole_estimate,
     barred.share AS estimate,
@@ -200,6 +207,7 @@ SELECT
     barred.ci_lower,
     barred.ci_upper,
     CASE
+        WHEN barred.is_exact THEN 'known'
         WHEN NOT barred.has_bars THEN 'noise_only'
         WHEN barred.linear_variance IS NULL THEN 'unbiased'
         ELSE 'linear'
@@ -208,6 +216,7 @@ SELECT
     {% set note -%}
     CASE
         WHEN barred.share IS NULL THEN {{ notes.NO_WHOLE | literal }}
+        WHEN barred.is_exact THEN {{ notes.KNOWN | literal }}
         WHEN NOT barred.has_bars THEN {{ notes.NO_INTERVAL | literal }}
         WHEN barred.share NOT BETWEEN 0 AND 1 THEN {{ notes.NO_SHARE | literal }}
         WHEN barred.share NOT BETWEEN barred.ci_lower - 1e-9 AND barred.ci_upper + 1e-9 THEN {{ notes.SMOOTHED | literal }}

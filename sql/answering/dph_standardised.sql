@@ -49,7 +49,7 @@ keyed_groups AS (
 ),
 weighted AS (
     SELECT
-        k.period, k._first, k.of_group, a._answer.estimate AS estimate, a._answer.cells AS cells, a._unbiased AS unbiased,
+        k.period, k._first, k.of_group, a._answer.estimate AS estimate, a._answer.cells AS cells, a._answer.basis = 'known' AS is_known, a._unbiased AS unbiased,
         a._variance AS variance, a._is_linear AS is_nested, a._law.noise_scale, a._law.noise_variance,
         k.population, a._cut AS cut, k.reason, k.added_up,
         CASE
@@ -66,7 +66,7 @@ summed AS (
         w.period, min(w._first) AS _first, CAST(sum(w.cells) AS BIGINT) AS cells, sum(w.population) AS population,
         bool_or(w.is_nested) AS is_nested, any_value(w.noise_scale) AS noise_scale,
         any_value(w.noise_variance) AS noise_variance,
-        min(w.reason) AS reason, min(w.added_up) AS added_up,
+        min(w.reason) AS reason, min(w.added_up) AS added_up, bool_and(w.is_known) AS is_known,
         CASE WHEN bool_and(w.reason IS NULL) THEN {{ exact_sum('w.weight * w.estimate') }} END AS estimate,
         CASE WHEN bool_and(w.unbiased IS NOT NULL AND w.reason IS NULL) THEN {{ exact_sum('w.weight * w.unbiased') }} END AS unbiased,
         CASE
@@ -85,7 +85,7 @@ summed AS (
 barred AS (
     SELECT
         h.*, h.unbiased - h.half_width AS ci_lower, h.unbiased + h.half_width AS ci_upper, sqrt(h.variance) AS noise_error,
-        CASE WHEN h.half_width IS NULL THEN 'noise_only' ELSE 'linear' END AS basis, false AS has_sums
+        CASE WHEN h.half_width IS NULL THEN 'noise_only' WHEN h.is_known AND h.half_width = 0 THEN 'known' ELSE 'linear' END AS basis, false AS has_sums
     FROM (
         SELECT d.*, {{ with_chance(asked, 'd.noise_half_width', 'd.chance_variance') }} AS half_width
         FROM (

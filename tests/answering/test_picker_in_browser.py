@@ -90,6 +90,8 @@ def in_words(row: dict[str, Any]) -> str:
     """A row of a macro as pages tell it."""
     told = HeadlineFigure.of(row)
     number = shown_number(told.value, told.decimals)
+    if told.is_known:
+        return f"{number} (known)"
     if told.half is not None:
         return f"{number}\u00a0±\u00a0{shown_number(told.half, told.decimals)}"
     if math.isnan(told.lower):
@@ -115,8 +117,21 @@ def assert_with_chance(found: dict[str, Any], row: dict[str, Any]) -> None:
     assert found["with_chance"] == [None if end is None else pytest.approx(end, rel=1e-12, abs=1e-9) for end in ends]
 
 
-SEVERAL = ("levels", "crossed")  # families, each of whose tables is asked
-KINDS = ["weekly", "hostile", "small", "levels", "crossed", "fine_only", "reports", "days", "ahp", "ihp", "dpcube"]
+SEVERAL = ("levels", "figures", "crossed")  # families, each of whose tables is asked
+KINDS = [
+    "weekly",
+    "hostile",
+    "small",
+    "levels",
+    "figures",
+    "crossed",
+    "fine_only",
+    "reports",
+    "days",
+    "ahp",
+    "ihp",
+    "dpcube",
+]
 KINDS += ["structure_first", "p_hpartition", "kd_hierarchy", "sreb_gca", "dphr", "grouping_smoothing"]
 
 
@@ -156,7 +171,7 @@ def assert_tells_as_macros(opened: Open, public: Path, release: str) -> None:
 
 @pytest.mark.parametrize(
     "release",
-    mostly_soaked(["weekly", "hostile", "levels", "crossed", "fine_only", "reports", "days"], [0, 2]),
+    mostly_soaked(["weekly", "hostile", "levels", "figures", "crossed", "fine_only", "reports", "days"], [0, 3]),
 )
 def test_the_change_between_two_periods_is_that_of_the_macro(opened: Open, public: Path, release: str) -> None:
     page, asked = opened(public / release), []
@@ -178,11 +193,11 @@ def test_the_change_between_two_periods_is_that_of_the_macro(opened: Open, publi
     assert told > len(asked) / 2
 
 
-CHOICES = [("public", one) for one in ("hostile", "levels", "crossed", "reports", "ahp")]
+CHOICES = [("public", one) for one in ("hostile", "levels", "crossed", "figures", "reports", "ahp")]
 CHOICES += [("in_tiles", one) for one in ("weekly", "days", "small")]
 
 
-@pytest.mark.parametrize(("folder", "release"), mostly_soaked(CHOICES, [0, 3, 5]))
+@pytest.mark.parametrize(("folder", "release"), mostly_soaked(CHOICES, [0, 3, 4, 6]))
 def test_the_difference_of_two_choices_is_that_of_the_macro(
     opened: Open, folder: str, release: str, request: pytest.FixtureRequest
 ) -> None:

@@ -7,13 +7,15 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from dphist_pipeline import mechanisms
+from dphist_pipeline import mechanisms, sanitize
+from dphist_pipeline.solvers.groups.segmentation import v_optimal
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -68,6 +70,31 @@ def test_a_claim_beside_a_part_of_a_figure_is_told_there_and_decides_nothing(stu
     (judged,) = listed.judged([item], found)
     assert judged.status == "cannot be judged"
     assert [(one.where, one.beside) for one in judged.claims] == [("Figure 9 (a)", True)]
+
+
+def test_a_claim_that_cannot_be_judged_says_why_and_decides_nothing(study):
+    listed, report = study["listed"], study["report"]
+    item = listed.Item("a paper", "Figure 9", "held", "computed", "a_study")
+    claims = [
+        vars(report.Claim("Figure 9", "less", None, report.Verdict(3))),
+        {
+            "where": "Figure 9",
+            "says": "below a tree",
+            "printed": vars(report.Verdict(4)),
+            "private": vars(report.Verdict(0, 4)),
+            "figures": "",
+            "note": "",
+            "unjudged": "its depth is not told",
+        },
+    ]
+    claims[0] |= {"private": vars(claims[0]["private"])}
+    found = {"a_study": {"claims": claims, "measured": "2026-11-24", "data": "invented"}}
+    (judged,) = listed.judged([item], found)
+    assert judged.status == "held"
+    assert [(one.verdict, one.printed, one.beside) for one in judged.claims] == [
+        ("holds: 3 of 3", "", False),
+        ("cannot be judged: its depth is not told; here fails: 0 of 4", "cannot be judged; here holds: 4 of 4", False),
+    ]
 
 
 def test_a_card_names_every_part_of_a_figure_in_which_a_claim_fails(study, monkeypatch):
@@ -226,7 +253,7 @@ def test_a_look_is_never_kept(study, tmp_path, monkeypatch, capsys):
 def test_closed_intervals_count_a_value_on_a_boundary_twice(study):
     collecting, printed = study["collecting"], study["collecting_as_printed"]
     values = np.array([0.0] * 5 + [10.0] * 70 + [15.0] * 100 + [20.0] * 9 + [99.0])
-    city = collecting.City(values, 60)  # merged boundaries of 2 and 3 intervals: 0, 20, 30, 40 and 60
+    city = collecting.City(values, 0, 60)  # merged boundaries of 2 and 3 intervals: 0, 20, 30, 40 and 60
     for share, way in (("1", "chp"), ("0.5", "sampled")):
         halves, thirds = printed.as_printed(city, collecting.Way((2, 3), way, participation=share), "2", 20_000)
         assert halves.truth.tolist() == [184, 0] and halves.mean.tolist() == [193, 0]
@@ -244,6 +271,32 @@ def test_three_nested_loops_find_groups_as_cheap_as_one_pass(study):
         parts = [[line[groups == group] for group in range(groups.max() + 1)] for groups in ways]
         one, other = (sum(((part - part.mean()) ** 2).sum() + price / part.size for part in way) for way in parts)
         assert one == pytest.approx(other)
+
+
+def test_the_printed_search_of_noise_first_finds_buckets_as_cheap_as_the_package(study):
+    printed, random = study["printed"], np.random.default_rng(11)
+    for price in (0.5, 20.0, 400.0):
+        line = np.repeat(random.normal(0, 20, 5), 4) + random.laplace(0, 2, 20)
+        ways = (printed.buckets_by_loops.py_func(line, price), v_optimal(line, price))
+        parts = [[line[buckets == bucket] for bucket in np.unique(buckets)] for buckets in ways]
+        one, other = (sum(((part - part.mean()) ** 2).sum() + price for part in way) for way in parts)
+        assert one == pytest.approx(other)
+
+
+def test_ahp_of_its_authors_has_the_share_of_the_nearest_epsilon(study):
+    ahp = study["measuring"].ahp_of_its_authors()
+    for epsilon, share in (("1", "1/2"), ("0.693147", "1/2"), ("0.1", "17/20"), ("0.01", "13/20")):
+        made = ahp(np.full(8, 50), Fraction(epsilon), np.random.default_rng(0))
+        assert next(charge for _, charge in made.charges) == Fraction(share) * Fraction(epsilon)
+    assert str(ahp).startswith("ahp: ")  # by which the mechanisms of a study are known
+
+
+def test_one_threshold_for_every_share_is_that_of_a_quarter(study):
+    dpcube = study["dpcube"]
+    noise = sanitize(
+        np.zeros((4, 4), dtype=int), mechanism="geometric", epsilon=Fraction(dpcube.ALPHA) / 4, sensitivity=1
+    )
+    assert noise.unbiased.variance == pytest.approx(dpcube.V_AT_QUARTER)
 
 
 def test_a_section_without_claims_never_takes_the_place_of_a_kept_one(study, tmp_path, monkeypatch):

@@ -30,8 +30,11 @@ def test_whole_counts_come_first_where_at_least_half_of_the_known_cells_reach_ze
 ) -> None:
     near = CellsNearZero.of(np.array(lower), np.array(lower) + 3)
     assert has_whole_first({}, near) == is_first == bool(first_in_words({}, [near]))
-    assert has_whole_first({"invariants": {}}, near) and first_in_words({"invariants": {}}, [near])
-    assert not has_whole_first({"amount": {}, "invariants": {}}, near)
+    known = {"invariants": {"counts": "rows"}, "privacy_unit": "row"}
+    assert has_whole_first(known, near) and first_in_words(known, [near])
+    assert not has_whole_first({"amount": {}, **known}, near)
+    of_others = {**known, "privacy_unit": "patient", "max_rows_per_unit": 3}  # figures count rows, and not all are kept
+    assert has_whole_first(of_others, near) == is_first
 
 
 def test_intervals_wholly_below_zero_are_counted_and_explained() -> None:

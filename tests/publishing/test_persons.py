@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import duckdb
@@ -78,3 +79,18 @@ def test_with_one_cell_of_each_the_total_is_one_of_persons(office: Office) -> No
     assert "person-cells" not in checked.out + checked.err
     assert office.release().code == 0 and sum(counts(office)) == 3
     assert answered(office, "SELECT note FROM r.dph_total('r.wards')") == [(None,)]
+
+
+def test_only_where_one_row_stands_for_a_person_nothing_is_said_to_be_cut(office: Office) -> None:
+    days = [date(2026, 1, day) for day in range(1, 13)]
+    office.write_records({"patient": PATIENTS, "age": [30.0] * len(WARDS), "ward": WARDS, "day": days})
+    by_month = {"period": "month", "period_column": "day", "max_rows_per_unit": 1}
+    for take, is_cut in (("one_per_cell", True), ("first", False)):
+        office.write_spec(**PERSONS | by_month | {"take": take, "release": f"by_{take}"})
+        assert office.release("--period", "2026-01-01").code == 0
+        ((capped,),) = answered(office, f"SELECT capped FROM r.dph_share('r.by_{take}', {{'ward': 'surgery'}})")
+        assert (capped is not None and "by the cap" in capped) == is_cut
+        page = Read(office.published(f"by_{take}", "2026-01-01").joinpath("card.html").read_text(encoding="utf-8")).text
+        assert ("beyond 1 of each patient are not counted" in page) == is_cut
+        said = office.run("answer", f"by_{take}", "--share", "ward = 'surgery'", "--store", office.store)
+        assert said.code == 0 and ("Biased by the cap" in said.out) == is_cut

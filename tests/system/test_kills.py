@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from system.small_release import EPSILON, FILES, NAME, WEEK, Project, assert_whole, charges, start
 
+from dphist_pipeline.publishing.published_files import CARD
 from dphist_pipeline.releasing import _approvals as approvals
 from dphist_pipeline.releasing.store import FOLDER
 from examples import SOAKING
@@ -69,7 +70,9 @@ def finish(project: Project, revision: int, reason: str) -> None:
     assert_whole(published)
     now = project.files("confidential/journal")
     assert len(now) == revision and drawn.items() <= now.items(), "drawn twice"
-    assert shown.items() <= project.files("public").items(), "published twice"
+    # The card of an earlier revision is given its notice, which no seal holds.
+    sealed = {name: of for name, of in shown.items() if not name.endswith(CARD)}
+    assert sealed.items() <= project.files("public").items(), "published twice"
     assert len(project.files("public")) == len(FILES) * revision
     left = [name for name in project.files("confidential") if not name.startswith(("journal/", FOLDER))]
     assert not left, "left in the confidential store"

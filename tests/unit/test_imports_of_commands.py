@@ -27,7 +27,8 @@ def imported(code: str) -> set[str]:
     ("commands", "spared"),
     [
         (["answer", "export", "quality", "plot"], ASKS),
-        (["check", "release"], OPERATES),
+        (["release"], OPERATES),
+        (["check"], (*OPERATES, "polars", "pyarrow", "jinja2", "dphist_pipeline.answering.doubts")),
         (["ledger", "init"], SHOWS),
     ],
 )

@@ -209,7 +209,7 @@ def test_lack_of_memory_and_interruptions_stay_failures(error: type[Exception]) 
 
 
 def test_memory_that_ends_in_a_batch_stays_a_failure() -> None:
-    read = rows_alone.parquet.read_table
+    read = pq.read_table
     answers = iter([read])  # the first batch, of no row, is read
 
     def fail(*given: Any) -> Any:
@@ -217,7 +217,7 @@ def test_memory_that_ends_in_a_batch_stays_a_failure() -> None:
             return answer(*given)
         raise duckdb.OutOfMemoryException("no more")
 
-    with forced(), patch.object(rows_alone.parquet, "read_table", fail):
+    with forced(), patch.object(pq, "read_table", fail):
         said = counted(KINDS["time"], ("period", "calendar"), Layout())
     assert isinstance(said, str) and "could not be read to its end" in said
 

@@ -24,9 +24,10 @@ from dphist_pipeline.answering.published import NotPublished, audit_in_force, la
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import BinnedAxis
-from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, pgettext
+from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext, translated
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
 from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words, has_whole_first
+from dphist_pipeline.estimates.known_figures import counts_the_same
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
@@ -35,6 +36,10 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 LATEST = "latest"
 NOBODY = About()
+FIGURES_IN_FILES = marked(
+    "Counts by %(level)s, and sums of them, are public figures: exact, with a standard error of 0. Estimates of cells "
+    "add up to them."
+)
 
 
 @dataclass(frozen=True)
@@ -159,14 +164,16 @@ def masks_of(publication: Publication, rows: pa.Table) -> dict[str, Mask]:
         rows[name].cast(pa.float64()).fill_null(math.nan).to_numpy() for name in ("estimate", "unbiased")
     )
     hidden = masks(limit, estimate, unbiased)
+    # A public figure is told, however small.
+    noisy = rows["standard_error"].fill_null(math.nan).to_numpy() != 0
     of_columns = {
-        column.name: hidden.of(column.name)
+        column.name: tuple(mask & noisy for mask in hidden.of(column.name))
         for column in columns.COLUMNS
         if column.is_hidden and column.name in rows.column_names
     }
     if "whole_count" in of_columns:
         low = rows["whole_count"].to_numpy() < limit
-        of_columns["whole_count"] = (low, hidden.beside & ~low)
+        of_columns["whole_count"] = (low & noisy, hidden.beside & ~low & noisy)
     return of_columns
 
 
@@ -355,6 +362,11 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
             gettext("Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
         ),
         *_near_zero_facts(exported),
+        *(
+            [(pgettext("reliability", "known"), translated(FIGURES_IN_FILES) % {"level": last["invariants"]["level"]})]
+            if "invariants" in last and counts_the_same(last)
+            else []
+        ),
         *[(words_for(limit), hidden_in_words(limit)) for limit in limits],
         (gettext("audit"), str(last["audit_digest"])),
     ]

@@ -30,6 +30,7 @@ from dphist_pipeline.answering.exports.rows import (
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.base.languages.texts import gettext, language, marked, translated
+from dphist_pipeline.estimates.notes import KNOWN
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import visible
 
@@ -152,13 +153,15 @@ def sdmx_structure(exported: Exported, name: str, data: Path) -> str:
         has_time=has_periods(exported),
         value=("estimate", translated(_MEANINGS["estimate"])),
         statuses=(NORMAL, UNRELIABLE, HIDDEN),
-        attributes={one: (column.name, _meaning(column), column.kind) for one, column in attributes.items()},
+        attributes={one: (column.name, _meaning(column, exported), column.kind) for one, column in attributes.items()},
     ).text()
 
 
-def _meaning(column: ExportColumn) -> str:
+def _meaning(column: ExportColumn, exported: Exported) -> str:
     meaning = translated(column.meaning)
     words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
+    if any("invariants" in one.audit for one in exported.publications):
+        words += f"; known: {translated(KNOWN)}"
     return f"{meaning}: {words}" if column.name == "reliability" else meaning
 
 

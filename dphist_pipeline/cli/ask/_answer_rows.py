@@ -332,7 +332,9 @@ def print_rows(
 
 
 def _in_words(number: HeadlineFigure) -> dict[str, str]:
-    """What is told in words, or not at all, in place of the numbers of a row."""
+    """What is told in words, or not at all, in place of the numbers of a row; a known one has no interval."""
+    if number.is_known:
+        return {"ci_lower": "", "ci_upper": ""}
     if number.limit is None or not number.hides:
         return {}
     hidden = {"estimate": number.figure(number.value)} if number.value < number.limit else {}
@@ -368,10 +370,11 @@ def told_once(sentence: str) -> str:
 def _cap_untold(publication: Publication) -> list[str]:
     """That the bound kept rows out of counts of several periods, where no macro tells how many."""
     from dphist_pipeline.estimates import notes
+    from dphist_pipeline.estimates.row_quality import bound_drops_rows
     from dphist_pipeline.publishing.published_files import PublishedFolder
 
     audit = publication.audit
-    if audit.get("privacy_unit") == "row" or audit.get("model") == "local":
+    if not bound_drops_rows(audit):
         return []
     if PublishedFolder(publication.folder).quality.exists():
         return [

@@ -231,10 +231,11 @@ def _print_count(audit: Mapping[str, Any], count: Answer, which: str, decimals: 
     unit, true = _unit_in_words(audit)
     cells = "1 cell" if count.cells == 1 else f"{count.cells:,} cells"
     number = HeadlineFigure.of(vars(count), decimals, limit_of(audit))
-    out.print(f"[bold]{number.figure(number.value)}[/] {escape(unit)}, estimated over {cells}: {which}")
+    how = "known" if number.is_known else "estimated"
+    out.print(f"[bold]{number.figure(number.value)}[/] {escape(unit)}, {how} over {cells}: {which}")
     if number.limit is not None and number.hides:
         out.print(f"  {commands_hide(number.limit)}")
-    elif count.basis != "noise_only":
+    elif count.basis not in ("noise_only", "known"):
         out.print(f"  95 % interval of the {true}: {number.text(count.ci_lower)} to {number.text(count.ci_upper)}")
         estimate, unbiased = number.figure(count.estimate), number.figure(count.unbiased)
         if estimate != unbiased and number.is_unbiased:

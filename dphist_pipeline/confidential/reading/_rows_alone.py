@@ -20,14 +20,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
-from pyarrow import parquet
 
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential.reading.source import OpenedSource
+
+if TYPE_CHECKING:  # PyArrow is loaded where rows are staged: who only checks a spec needs none
+    import pyarrow as pa
+    from pyarrow import parquet
 
 MANY = 1 << 17  # rows of the first batches
 FEW = 16
@@ -79,6 +81,8 @@ def stage_apart(
     # Tables of the engine, not temporary ones: later connections find them. In memory nothing is in a dictionary.
     connection.execute(f"CREATE TABLE undecoded AS {undecoded}", source.parameters)
     connection.execute(f"CREATE TABLE batch AS SELECT {copies} FROM undecoded WHERE false")
+    import pyarrow as pa
+
     (total,) = connection.execute("SELECT count(*) FROM undecoded").fetchall()[0]
     part, parts = staged.with_name("part.parquet"), staged.with_name("parts.parquet")
     batch = replace(source, relation="SELECT * FROM batch", parameters={})
@@ -132,6 +136,8 @@ class _Engine:
 
     def staged(self, start: int, stop: int) -> pa.Table | None:
         """The staged rows of a batch; None where the engine fails on it."""
+        from pyarrow import parquet
+
         rows = f"SELECT {self._named} FROM undecoded WHERE rowid >= {start} AND rowid < {stop}"
         self.connection.execute(f"CREATE OR REPLACE TABLE batch AS {rows}")
         try:
@@ -148,6 +154,8 @@ class _Engine:
 @contextmanager
 def _writer(file: Path) -> Iterator[Callable[[pa.Table | None], None]]:
     """Writes tables of one schema to a file."""
+    from pyarrow import parquet
+
     opened: list[parquet.ParquetWriter] = []
 
     def write(table: pa.Table | None) -> None:

@@ -22,7 +22,6 @@ from pathlib import Path, PurePath
 from urllib.parse import unquote_to_bytes
 
 import duckdb
-import pyarrow as pa
 
 from dphist_pipeline.base import csv_text
 from dphist_pipeline.base.declared_numbers import NUMBERS, WHOLE_NUMBERS
@@ -191,6 +190,8 @@ def _durations(described: bytes) -> dict[str, str]:
     message = b""
     with suppress(ValueError):
         message = base64.b64decode(described)
+    import pyarrow as pa  # loaded here: who only checks a spec seldom needs it
+
     with suppress(pa.ArrowException, OSError, ValueError):
         kinds = {field.name: field.type for field in pa.ipc.read_schema(pa.py_buffer(message))}
         return {name: kind.unit.upper() for name, kind in kinds.items() if pa.types.is_duration(kind)}

@@ -23,7 +23,12 @@ from dphist_pipeline.workbench.evaluation._recommendation import (
 )
 from dphist_pipeline.workbench.evaluation.contenders import Contender, choose_contenders
 from dphist_pipeline.workbench.evaluation.measuring import MeasureResult, compare, compare_office_methods
-from dphist_pipeline.workbench.evaluation.office_methods import WITHOUT_EPSILON, OfficeMethod, parse_office_methods
+from dphist_pipeline.workbench.evaluation.office_methods import (
+    MARK,
+    WITHOUT_EPSILON,
+    OfficeMethod,
+    parse_office_methods,
+)
 from dphist_pipeline.workbench.evaluation.public_counts import Numbers, read_counts
 from dphist_pipeline.workbench.evaluation.score_tables import Table, format_epsilon, format_grid, tables
 from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload, parse_workloads
@@ -133,7 +138,7 @@ class Comparison:
 
     def tables(self, decimals: int | None = None) -> list[Table]:
         """Tables for a terminal; see `score_tables.tables`."""
-        return tables(self.scores, self.plan.workloads, decimals, without_epsilon=set(self.plan.office_methods))
+        return tables(self.scores, self.plan.workloads, decimals)
 
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
@@ -146,7 +151,7 @@ class Comparison:
         lines.append(_wrapped(within))
         lines += [_wrapped(f"{name}: {promise}.") for name, promise in self._without_epsilon().items()]
         if self.plan.office_methods:
-            lines.append("Rows with 'no ε' are the same in every table, and are never recommended.")
+            lines.append("Rows with (no ε) are the same in every table, and are never recommended.")
         lines += [_wrapped(f"Left out: {reason}") for reason in self.plan.left_out.values()]
         return [*lines, *self._advice()]
 
@@ -196,7 +201,7 @@ def prepare(
         published: estimates of an earlier period in the place of counts, int64; None to read the counts.
         office_methods: see `office_methods.parse_office_methods`.
     """
-    beside = parse_office_methods(office_methods)
+    beside = {f"{name}{MARK}": method for name, method in parse_office_methods(office_methods).items()}
     exact, unique = read_counts(data, shape) if published is None else published, tuple(dict.fromkeys(epsilons))
     contenders, left_out = choose_contenders(mechanisms, Domain.from_shape(exact.shape), sensitivity, unique)
     if not contenders:

@@ -23,7 +23,8 @@ from dphist_pipeline.errors import Refused, did_you_mean
 Counts = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
-WITHOUT_EPSILON = "no ε: no promise against"
+MARK = " (no ε)"  # after the names of these methods, wherever one reads them
+WITHOUT_EPSILON = "no promise against"
 MOST_NOISE = 50
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dphist_pipeline.workbench.evaluation._recommendation import competing, leaders
 from dphist_pipeline.workbench.evaluation.measuring import MISSED, MeasureResult
+from dphist_pipeline.workbench.evaluation.office_methods import MARK
 from dphist_pipeline.workbench.evaluation.workloads import EvaluationWorkload
 
 CELLS = {"mse": "MSE", "sse": "SSE", "mre": "MRE", "kl": "KL", "seconds": "ms"}
@@ -20,10 +21,7 @@ Table = tuple[str, list[str], list[tuple[str, ...]]]
 
 
 def tables(
-    scores: Sequence[MeasureResult],
-    workloads: Sequence[EvaluationWorkload],
-    decimals: int | None = None,
-    without_epsilon: Collection[str] = (),
+    scores: Sequence[MeasureResult], workloads: Sequence[EvaluationWorkload], decimals: int | None = None
 ) -> list[Table]:
     """For each epsilon, largest first, tables of errors over cells, of what groups cost, and for each workload.
 
@@ -32,7 +30,7 @@ def tables(
 
     The best mean of a column has a star if no other mechanism's mean could be as small; see `recommendation.leaders`.
     The standard error follows the mean, in per cent of the mean; SSE shows none, because it is MSE times the number of
-    cells. Errors have three digits unless `decimals` are asked for. Names in `without_epsilon` are marked so.
+    cells. Errors have three digits unless `decimals` are asked for.
     """
     sheets: list[Table] = []
     for epsilon in sorted({score.epsilon for score in scores}, reverse=True):
@@ -41,9 +39,7 @@ def tables(
         sheets.append(
             (
                 f"{heading}: all cells",
-                *_table(
-                    scores_at_epsilon, {(name, ""): head for name, head in CELLS.items()}, decimals, without_epsilon
-                ),
+                *_table(scores_at_epsilon, {(name, ""): head for name, head in CELLS.items()}, decimals),
             )
         )
         grouping = {score.mechanism for score in scores_at_epsilon if score.measure in GROUPS}
@@ -58,9 +54,7 @@ def tables(
             longest = workload.parts[-1][0]
             if len(workload.parts) > 1:
                 columns[f"{workload.name}_mre", longest] = f"MRE of {longest}"
-            sheets.append(
-                (f"{heading}: {workload.about}", *_table(scores_at_epsilon, columns, decimals, without_epsilon))
-            )
+            sheets.append((f"{heading}: {workload.about}", *_table(scores_at_epsilon, columns, decimals)))
     return sheets
 
 
@@ -77,10 +71,7 @@ def format_grid(shape: Sequence[int]) -> str:
 
 
 def _table(
-    scores: Iterable[MeasureResult],
-    columns: dict[tuple[str, str], str],
-    decimals: int | None,
-    without_epsilon: Collection[str] = (),
+    scores: Iterable[MeasureResult], columns: dict[tuple[str, str], str], decimals: int | None
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     by_measure = {(score.mechanism, score.measure, score.at): score for score in scores}
     names = list(dict.fromkeys(mechanism for mechanism, _, _ in by_measure))
@@ -92,17 +83,14 @@ def _table(
     widths = {key: max(map(len, [*texts, columns[key]])) for key, texts in cells.items()}
     head = ["mechanism", *(title.rjust(widths[key]) for key, title in columns.items())]
     rows = [
-        (
-            wrap_name(name) + ("\n  (no ε)" if name in without_epsilon else ""),
-            *(cells[key][row].rjust(widths[key]) for key in columns),
-        )
-        for row, name in enumerate(names)
+        (wrap_name(name), *(cells[key][row].rjust(widths[key]) for key in columns)) for row, name in enumerate(names)
     ]
     return head, rows
 
 
 def wrap_name(name: str) -> str:
     """The name of a mechanism; a long one has a line for each setting, which leaves room for numbers."""
+    name = name.replace(MARK, f"\n {MARK}")
     return name if len(name) <= LONGEST_NAME else name.replace(":", ":\n  ").replace(",", ",\n  ")
 
 

@@ -36,13 +36,16 @@ reaching AS (
 ),
 box_pairs AS (
     SELECT
-        one.period, one.revision, one.cell, one.has_bars, one.step, one.noise_scale, one.noise_variance,
+        one.period, one.revision, one.cell, one.has_bars, one.is_known AND two.is_known AS is_known, one.step, one.noise_scale, one.noise_variance,
         one.step IS NULL AND one.linear_variance IS NOT NULL AS is_nested,
         CAST(one.cells + two.cells AS BIGINT) AS cells,
         one.estimate AS first_estimate, two.estimate AS second_estimate,
         one.unbiased AS first_unbiased, two.unbiased AS second_unbiased,
         one.reach.two AS first_reach, two.reach.two AS second_reach,
-        v.first_square, v.second_square, v.crossed,
+        -- A count that is known has no noise.
+        CASE WHEN one.is_known THEN 0 ELSE v.first_square END AS first_square,
+        CASE WHEN two.is_known THEN 0 ELSE v.second_square END AS second_square,
+        CASE WHEN one.is_known OR two.is_known THEN 0 ELSE v.crossed END AS crossed,
         one.linear_variance AS first_variance, two.linear_variance AS second_variance,
         CASE WHEN one.cells > common.cells THEN greatest(0, one.unbiased - common.unbiased) + 1 ELSE 0 END AS first_alone,
         CASE WHEN two.cells > common.cells THEN greatest(0, two.unbiased - common.unbiased) + 1 ELSE 0 END AS second_alone,
@@ -85,7 +88,7 @@ paired AS (
 first_problems AS (FROM by_problems)
 SELECT
     paired AS _pair, CASE WHEN cut_along.period IS NOT NULL THEN cut_along END AS _cut,
-    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased)
+    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased, _known)
 FROM ({% include 'pieces/found.sql' %}) AS found LEFT JOIN paired ON true
 LEFT JOIN cut_along
     ON cut_told = 'yes' AND cut_along.period = paired.period AND cut_along.revision = paired.revision AND cut_along.cell = paired.cell

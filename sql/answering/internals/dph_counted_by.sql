@@ -8,6 +8,7 @@
 {% set by = axes -%}
 {% set columns = 't.*' -%}
 {% set id = '_first' -%}
+{% set has_limits = true -%}
 {% set apart = 'SELECT DISTINCT w.grid, w.level_of AS axis FROM wanted_axes AS w WHERE w.is_asked' -%}
 CREATE OR REPLACE MACRO {{ internals }}dph_counted_by(
     release_name, asked_by, cut_told, rows_by, box, period, revision
@@ -89,7 +90,8 @@ grouped AS MATERIALIZED (
                 OR list_contains(TRY_CAST({{ axes }} AS VARCHAR[]), c)
         ),
         min(cell_number) AS _first, count(*) AS _cells, {{ exact_sum('estimate') }} AS _estimate, {{ exact_sum('unbiased_estimate') }} AS _unbiased,
-        histogram(group_id) FILTER (unbiased_estimate IS NULL) AS _groups
+        histogram(group_id) FILTER (unbiased_estimate IS NULL) AS _groups,
+        histogram(_known_group) FILTER (_known_group IS NOT NULL) AS _known
     FROM inside
     GROUP BY ALL
 ),
@@ -150,10 +152,20 @@ sets AS (
     SELECT g._first AS id, g.period, g.revision, g._cells AS cells, g._groups AS groups FROM grouped AS g
 ),
 {% include 'pieces/group_sums.sql' %},
+{% set key, counted, known_groups = ['period', 'revision', '_first'], 'grouped', '_known' -%}
+{% include 'pieces/known.sql' %},
+-- A count that is known has no noise.
 reaching AS (
     SELECT
-        g.period, g.revision, g._first, g._estimate AS estimate, g._unbiased AS unbiased, kinds.* EXCLUDE (period)
+        g.period, g.revision, g._first, coalesce(k.known_least = k.known_most, false) AS is_known, k.known_least, k.known_most,
+        CASE WHEN is_known THEN k.known_most ELSE g._estimate END AS estimate,
+        CASE WHEN is_known THEN k.known_most ELSE g._unbiased END AS unbiased,
+        kinds.* EXCLUDE (period) REPLACE (
+            CASE WHEN is_known THEN 0 ELSE kinds.linear_variance END AS linear_variance,
+            CASE WHEN is_known THEN {'one': 0.0, 'two': 0.0} ELSE kinds.reach END AS reach
+        )
     FROM grouped AS g
+    LEFT JOIN known_limits AS k ON k.period = g.period AND k.revision = g.revision AND k._first = g._first
     LEFT JOIN row_variances AS r ON r.period = g.period AND r._first = g._first
     LEFT JOIN variances AS v ON v.period = g.period
     LEFT JOIN report_variances AS l ON l.period = g.period AND l._first = g._first
@@ -171,7 +183,7 @@ first_problems AS (
     {% include 'pieces/axis_problems.sql' %}
 )
 SELECT
-    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups),
+    grouped.* EXCLUDE (_first, _cells, _estimate, _unbiased, _groups, _known),
     barred._first, barred.cells AS _cells,
     CASE WHEN NOT barred.is_grouped THEN coalesce(barred.linear_variance, barred.cells * barred.noise_variance) END
         AS _variance,

@@ -24,7 +24,7 @@ counted AS (
 )
 SELECT
     found.problem AS _problem, counted AS _summed,
-    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased)
+    grouped.* EXCLUDE (period, revision, _name, _first, _cells, _estimate, _unbiased, _known)
 FROM ({% include 'pieces/found.sql' %}) AS found
 LEFT JOIN counted ON true
 {% set of_box = 'box' -%}

@@ -1,7 +1,7 @@
 -- What the bound cut in each publication of the release, and whether there is a bound at all: rows of `capping`.
 capping AS (
     SELECT
-        r.period, r.revision, bool_or(r.privacy_unit = 'row' OR r.step IS NOT NULL) AS is_uncapped,
+        r.period, r.revision, bool_or(coalesce(r.privacy_unit = 'row' OR r.step IS NOT NULL OR r.take IN ('first', 'last'), false)) AS is_uncapped,
         {{ cut_of_all('q') }}
     FROM {{ table('dph_releases') }} AS r
     LEFT JOIN {{ table('dph_quality_rows') }} AS q

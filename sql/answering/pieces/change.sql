@@ -13,7 +13,7 @@ barred.first_estimate,
     barred.noise_error,
     barred.unbiased - barred.half_width AS ci_lower,
     barred.unbiased + barred.half_width AS ci_upper,
-    barred.basis,
+    CASE WHEN barred.basis = 'known' AND barred.half_width > 0 THEN 'linear' ELSE barred.basis END AS basis,
     barred.cells,
     {% include 'pieces/note_of_sum.sql' %} AS note,
     CASE

@@ -18,7 +18,7 @@ together AS (
                 one.noise_scale = two.noise_scale AND (one.linear_variance IS NULL) = (two.linear_variance IS NULL), false
             ) OR one.step + two.step IS NOT NULL
         ) AS is_one_law,
-        one.has_bars AND two.has_bars AS has_bars,
+        one.has_bars AND two.has_bars AS has_bars, one.is_known AND two.is_known AS is_known,
         greatest(one.slope, two.slope) AS slope, greatest(one.step, two.step) AS step,
         one.noise_scale, one.noise_variance, one.reach.two + two.reach.two AS half_width_apart,
         -- Two revisions of one period count the same rows.
@@ -37,6 +37,7 @@ together AS (
         {'seen': two.seen, 'cut': two.cut, 'cut_lower': two.cut_lower, 'cut_upper': two.cut_upper} AS two_cap,
         two.estimate - one.estimate AS estimate, two.unbiased - one.unbiased AS unbiased,
         CASE
+            WHEN one.is_known AND two.is_known THEN 'known'
             WHEN one.reach.two + two.reach.two IS NULL THEN 'noise_only'
             WHEN one.linear_variance IS NULL AND two.linear_variance IS NULL THEN 'unbiased'
             ELSE 'linear'

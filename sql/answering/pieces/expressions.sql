@@ -27,6 +27,18 @@ nullif(concat_ws('; ', {{ note }}, CASE
         )
 {%- endmacro %}
 
+-- The ends of the interval of a number, cut off at the limits that public figures leave, as far as it holds its number and reaches the
+-- limits; without figures these are null.
+{% macro limited_lower(end, number, known_least, known_most) -%}
+CASE WHEN {{ known_most }} IS NOT NULL AND {{ end }} IS NOT NULL
+                THEN least({{ number }}, greatest({{ end }}, {{ known_least }}), {{ known_most }}) ELSE {{ end }} END
+{%- endmacro %}
+
+{% macro limited_upper(end, number, known_least, known_most) -%}
+CASE WHEN {{ known_most }} IS NOT NULL AND {{ end }} IS NOT NULL
+                THEN greatest({{ number }}, least({{ end }}, {{ known_most }}), {{ known_least }}) ELSE {{ end }} END
+{%- endmacro %}
+
 -- The sum of a column, which does not depend on the order of its rows: whole 2^-20ths are added as integers.
 {% macro exact_sum(number) -%}
 (
@@ -229,7 +241,7 @@ CASE WHEN {{ law }}.step IS NOT NULL THEN greatest(
 {% macro reach() -%}
 CASE
         WHEN NOT summed.has_bars THEN NULL
-        WHEN summed.cells = 0 THEN {'one': 0.0, 'two': 0.0}
+        WHEN summed.cells = 0 OR summed.linear_variance = 0 THEN {'one': 0.0, 'two': 0.0}
         WHEN summed.linear_variance IS NULL
             THEN {'one': CAST(of_cells.half_width AS DOUBLE), 'two': CAST(of_cells.half_width_of_two AS DOUBLE)}
         WHEN summed.step IS NOT NULL THEN {

@@ -6,6 +6,7 @@ concat_ws(
         {{ missing | default('NULL') }},
         {{ also_noted | default('NULL') }},
         CASE
+            WHEN barred.is_known AND barred.half_width = 0 THEN {{ notes.KNOWN | literal }}
             WHEN barred.half_width IS NULL THEN {{ notes.NO_INTERVAL | literal }}
             WHEN abs(barred.estimate - barred.unbiased) > barred.half_width + 1e-6 THEN {{ notes.SMOOTHED | literal }}{{ below_zero | default('') }}
         END

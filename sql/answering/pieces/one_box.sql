@@ -8,6 +8,7 @@
 {% set takes_any_end = 'true' -%}
 {% set spread = true -%}
 {% set problems_alone = true -%}
+{% set has_limits = true -%}
 {% set cut_note -%}
     {% set before, after = notes.CUT.split('{axes}') -%}
     WHEN barred.cut_axes IS NOT NULL THEN {{ before | literal }} || barred.cut_axes || {{ after | literal }}
@@ -45,9 +46,17 @@ barred AS (
         CASE WHEN r.is_cut THEN coalesce(r.spread_estimate, 0) ELSE r.estimate END AS estimate,
         CASE WHEN r.is_cut THEN r.spread_unbiased ELSE r.unbiased END AS unbiased,
         CASE WHEN has_ends THEN r.noise_error END AS noise_error,
-        CASE WHEN has_ends THEN coalesce(within.ci_lower, r.ci_lower) END AS ci_lower,
-        CASE WHEN has_ends THEN r.ci_upper END AS ci_upper,
-        CASE WHEN has_ends THEN r.basis ELSE 'noise_only' END AS basis,
+        CASE
+            WHEN NOT has_ends THEN NULL
+            WHEN r.is_cut AND r.known_most IS NOT NULL THEN least(within.ci_lower, r.spread_unbiased)
+            ELSE coalesce(within.ci_lower, r.ci_lower)
+        END AS ci_lower,
+        CASE
+            WHEN NOT has_ends THEN NULL
+            WHEN r.is_cut AND r.known_most IS NOT NULL THEN greatest(r.ci_upper, r.spread_unbiased)
+            ELSE r.ci_upper
+        END AS ci_upper,
+        CASE WHEN NOT has_ends THEN 'noise_only' WHEN r.is_known AND r.is_cut AND coalesce(within.known_least, 0) <> r.known_most THEN 'linear' ELSE r.basis END AS basis,
         cut.axes AS cut_axes, cut.meant
     FROM reached AS r
     LEFT JOIN (

@@ -21,14 +21,15 @@ grouped AS MATERIALIZED (
                 OR list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), regexp_replace(c, '_(lower|upper|label)$', ''))
                 OR list_contains(TRY_CAST({{ rows_by }} AS VARCHAR[]), c)
         ),
-        min(cell_number) AS _first, count(*) AS _cells, {{ exact_sum('estimate') }} AS _estimate, {{ exact_sum('unbiased_estimate') }} AS _unbiased
+        min(cell_number) AS _first, count(*) AS _cells, {{ exact_sum('estimate') }} AS _estimate, {{ exact_sum('unbiased_estimate') }} AS _unbiased,
+        histogram(_known_group) FILTER (_known_group IS NOT NULL) AS _known
     FROM (SELECT c.name AS _name, t.* FROM conditions AS c JOIN dph_cells AS t ON {{ inside() }}) AS cells
     GROUP BY ALL
 ),
 keyed AS (
     SELECT
         g._name AS name, g.period, g.revision, g._first, any_value(g._cells) AS cells,
-        any_value(g._estimate) AS estimate, any_value(g._unbiased) AS unbiased,
+        any_value(g._estimate) AS estimate, any_value(g._unbiased) AS unbiased, any_value(g._known) AS known_groups,
         coalesce(sum(p.first * p.stride), 0) AS cell,
         coalesce(list(p.called ORDER BY p.axis) FILTER (p.called IS NOT NULL), []) AS called
     FROM grouped AS g

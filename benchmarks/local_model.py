@@ -41,7 +41,7 @@ from rich.table import Table
 
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local.encoding import encode
-from dphist_pipeline.local.partition import merged
+from dphist_pipeline.local.partition import merge_boundaries
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 
@@ -55,7 +55,7 @@ GIGABYTES = 1
 
 def asked(encoding: Encoding, epsilon: int) -> Question:
     """One part: the intervals of all consumers, merged."""
-    edges = merged([Fraction(TOP * place, fold) for place in range(fold + 1)] for fold in FOLDS)
+    edges = merge_boundaries([Fraction(TOP * place, fold) for place in range(fold + 1)] for fold in FOLDS)
     return Question("salaries", (Part(edges, Fraction(epsilon), encoding),))
 
 

@@ -15,7 +15,7 @@ from dphist_pipeline.mechanisms import tables as mechanism
 from dphist_pipeline.publishing.release_files import write_release
 from dphist_pipeline.releasing._audit_facts import _level
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.spec._tables import TablesSpec, family_of
+from dphist_pipeline.spec._family_tables import TablesSpec, family_of
 from dphist_pipeline.spec.axes import domain_of
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from public_data import DATA, PROJECT
 
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.local.encoding import encode, places_of, sent
+from dphist_pipeline.local.encoding import encode, places_of, sent_reports
 from dphist_pipeline.local.law import estimates, law_of
 from dphist_pipeline.local.partition import Spans, question_of, spans_of
 from dphist_pipeline.local.question import Part, Question
@@ -110,7 +110,7 @@ def collect(name: str, city: City, way: Way, epsilons: Sequence[str], repeat: in
         runs = []
         for _ in range(repeat):
             tally = Tally(question)
-            tally.add(encode(question, city.values[sent(question, city.contributors), None]))
+            tally.add(encode(question, city.values[sent_reports(question, city.contributors), None]))
             errors = [
                 float(np.mean((_summed(estimates(tally, at.part), at) - truth) ** 2))
                 for at, truth in zip(places, truths, strict=True)

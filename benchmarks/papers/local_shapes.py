@@ -13,7 +13,7 @@ from collecting_as_printed import PRINTED, as_printed
 from measuring import smaller
 from report import Claim, Section, Verdict, shown
 
-from dphist_pipeline.local.encoding import encode, places_of, sent
+from dphist_pipeline.local.encoding import encode, places_of, sent_reports
 from dphist_pipeline.local.law import estimates
 from dphist_pipeline.local.partition import Spans
 from dphist_pipeline.local.tally import Tally
@@ -119,7 +119,7 @@ def _shapes(city: City, runs: int) -> Histograms:
         drawn = []
         for _ in range(runs):
             tally = Tally(question)
-            tally.add(encode(question, city.values[sent(question, city.contributors), None]))
+            tally.add(encode(question, city.values[sent_reports(question, city.contributors), None]))
             drawn.append([_summed(estimates(tally, at.part), at) for at in places])
         found[name] = [np.array(of_consumer) for of_consumer in zip(*drawn, strict=True)]
     return found

@@ -29,7 +29,7 @@ class Places:
 
     @property
     def users(self) -> str:
-        """What stands before the names of what users ask: views of releases, macros and some tables."""
+        """The prefix of the names that users ask: views of releases, macros and some tables."""
         return schema_prefix(self.schema)
 
     @property
@@ -39,7 +39,7 @@ class Places:
 
     @property
     def internals(self) -> str:
-        """What stands before the names of what only views and macros read."""
+        """The prefix of the names that only views and macros read."""
         return f"{INTERNALS}." if self.schema is None else self.users
 
     def table(self, name: str) -> str:
@@ -50,7 +50,7 @@ class Places:
         """The table of a release, with its schema."""
         return self.internals + identifier(CELLS + release)
 
-    def asked(self, release: str) -> str:
+    def macro_view(self, release: str) -> str:
         """The view of a release that macros read, with its schema."""
         return self.internals + identifier(ASKED + release)
 

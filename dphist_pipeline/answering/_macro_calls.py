@@ -80,7 +80,7 @@ def call_macro(
         QuestionRefused: the macro refuses the question.
         Refused: the catalogue's macro is none of ours.
     """
-    connection, within = _opened(sources, macro_name)
+    connection, within = _macro_connection(sources, macro_name)
     release = literal(f"{within}{identifier(sources[0].release)}")
     given = ", ".join([release, *("?" for _ in arguments), *(f"{name} := ?" for name in named)])
     query = f"SELECT {columns} FROM {within}{macro_name}({given})"
@@ -104,7 +104,7 @@ def _public(sources: tuple[CatalogueSource, ...]) -> Path:
     return PublishedFolder(sources[0].folder).release.parent
 
 
-def _opened(sources: tuple[CatalogueSource, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _macro_connection(sources: tuple[CatalogueSource, ...], macro_name: str) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection that has the macro and whose tables hold the publications, and the prefix of their names."""
     public = _public(sources)
     # A process that was forked must not use its parent's connections, so the number of the process is part of the key.

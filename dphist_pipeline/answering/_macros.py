@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._query_parts import folded
+from dphist_pipeline.answering._query_parts import compact_statement
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES, VALUE_COLUMNS
 from dphist_pipeline.base.sql_files import FOLDER, literal
 from dphist_pipeline.estimates import notes
@@ -98,7 +98,7 @@ def macro(name: str, schema: str | None = None) -> str:
 @cache
 def _statement(name: str, schema: str | None) -> str:
     file = f"internals/{name}.sql" if name in INNER else f"{name}.sql"
-    return folded(macro_files(schema).get_template(file).render(name=name))
+    return compact_statement(macro_files(schema).get_template(file).render(name=name))
 
 
 @cache

@@ -69,7 +69,7 @@ def column(values: NDArray[np.float64]) -> str:
     return min(forms, key=len)
 
 
-def split(
+def tile_layout(
     shape: Sequence[int],
     estimate: NDArray[np.float64],
     unbiased: NDArray[np.float64],

@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.answering._catalogue_places import Places
-from dphist_pipeline.answering._picker_columns import beside, column, members, split
+from dphist_pipeline.answering._picker_columns import beside, column, members, tile_layout
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import OTHER, BinnedAxis, CategoricalAxis
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
-from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translated
+from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translate
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, has_whole_first
@@ -66,7 +66,7 @@ _TEXTS |= {"known": notes.KNOWN, "beyond": notes.BEYOND}
 
 
 @dataclass(frozen=True)
-class _Publication:
+class _PickerPublication:
     """The latest publication of one period of a table, as the catalogue has it.
 
     `folder`: the release's, or its family's, in the public folder. `release`: the name of the table in SQL. `days`: the
@@ -120,10 +120,10 @@ def write_picker(connection: duckdb.DuckDBPyConnection, public: Path, scratch: P
         connection: to the catalogue as it shall be, attached as `catalogue` and in use.
     """
     old_folders = sorted(public.glob(f"*/{FOLDER}/{RELEASE}"))
-    releases: dict[str, list[_Publication]] = {file.parents[1].name: [] for file in old_folders}
+    releases: dict[str, list[_PickerPublication]] = {file.parents[1].name: [] for file in old_folders}
     for one in _latest(connection):
         releases.setdefault(one.folder, []).append(one)
-    reached, about = _reached(connection), About.of(public)
+    reached, about = _reach_of_widths(connection), About.of(public)
     for name, publications in sorted(releases.items()):
         mark = _mark(publications, reached, about.language)
         folder = public / name / FOLDER
@@ -131,7 +131,7 @@ def write_picker(connection: duckdb.DuckDBPyConnection, public: Path, scratch: P
             _write_release(connection, public / name, publications, mark, about, scratch)
 
 
-def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
+def _latest(connection: duckdb.DuckDBPyConnection) -> list[_PickerPublication]:
     """The publications that a reader may ask, in order of release and period."""
     query = f"""
         SELECT coalesce(family, release), release, period, revision, CAST(period_start AS VARCHAR),
@@ -139,14 +139,14 @@ def _latest(connection: duckdb.DuckDBPyConnection) -> list[_Publication]:
         FROM {_PLACES.table("dph_releases")} WHERE is_latest ORDER BY ALL
     """
     return [
-        _Publication(folder, release, period, revision, (first, after), digest, grid, cells, scale)
+        _PickerPublication(folder, release, period, revision, (first, after), digest, grid, cells, scale)
         for folder, release, period, revision, first, after, digest, grid, cells, scale in connection.execute(
             query
         ).fetchall()
     ]
 
 
-def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
+def _reach_of_widths(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
     """How far the tables of widths reach for each scale: another release may have made them longer."""
     reach: dict[str, list[int]] = {}
     for table, number in (("dph_half_widths", "cells"), ("dph_linear_widths", "draws")):
@@ -156,7 +156,7 @@ def _reached(connection: duckdb.DuckDBPyConnection) -> Mapping[str, list[int]]:
     return reach
 
 
-def _mark(publications: Sequence[_Publication], reached: Mapping[str, list[int]], language: str) -> str:
+def _mark(publications: Sequence[_PickerPublication], reached: Mapping[str, list[int]], language: str) -> str:
     """A digest that changes with what `release.js` is made from."""
     facts = [[one.release, one.period, one.revision, one.digest, one.days] for one in publications]
     scales = sorted({one.scale for one in publications if one.scale is not None})
@@ -197,7 +197,7 @@ def _call(name: str, head: Mapping[str, Any], body: str) -> str:
 def _write_release(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
-    publications: Sequence[_Publication],
+    publications: Sequence[_PickerPublication],
     mark: str,
     about: About,
     scratch: Path,
@@ -232,12 +232,12 @@ def _put(file: Path, text: str, scratch: Path) -> None:
 def _release_text(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
-    publications: Sequence[_Publication],
+    publications: Sequence[_PickerPublication],
     heads: Mapping[str, Mapping[str, Any]],
     mark: str,
     about: About,
 ) -> str:
-    tables: dict[str, list[_Publication]] = {}
+    tables: dict[str, list[_PickerPublication]] = {}
     for one in publications:
         tables.setdefault(one.release, []).append(one)
     scales = {one.scale for one in publications if one.scale is not None} | _scales_of_sums(connection, tables)
@@ -273,7 +273,7 @@ def _widths(connection: duckdb.DuckDBPyConnection, table: str, scale: str) -> li
 def _table(
     connection: duckdb.DuckDBPyConnection,
     release: Path,
-    made: Sequence[_Publication],
+    made: Sequence[_PickerPublication],
     heads: Mapping[str, Mapping[str, Any]],
     about: About,
 ) -> dict[str, Any]:
@@ -361,8 +361,8 @@ def _spans(axis: BinnedAxis, closed: bool) -> dict[str, Any] | None:
     """
     if axis.reads == "days" or axis.size > MOST_SPANS:
         return None
-    plain = translated("%(low)s to %(high)s")
-    within = translated("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
+    plain = translate("%(low)s to %(high)s")
+    within = translate("%(low)s to under %(high)s" if axis.closed == "left" else "over %(low)s to %(high)s")
     form = plain if axis.whole else within
     bins = [ends for ends in zip(*(bound.tolist() for bound in axis.bounds), strict=True) if not math.isnan(ends[0])]
     spans = [axis.values_between(low, high, closed) for low, high in bins]
@@ -391,7 +391,7 @@ def _tiles(head: Mapping[str, Any]) -> Mapping[str, Any]:
     return tiles if isinstance(tiles, dict) else {}
 
 
-def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Publication) -> list[str]:
+def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _PickerPublication) -> list[str]:
     """The files of one publication: tiles, if its table is large, and last its law with all other cells.
 
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
@@ -437,7 +437,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     columns |= {"estimate": beside(estimate, unbiased), "whole": beside(counts, unbiased)}
     size = sum(map(len, columns.values()))
     # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
-    tiled = None if sums else split([*domain.of_rows.shape], estimate, unbiased, counts, size)
+    tiled = None if sums else tile_layout([*domain.of_rows.shape], estimate, unbiased, counts, size)
     if tiled is not None:
         parts, tiles = tiled
         texts = [_call("tile", head | {"tile": number}, text) for number, text in enumerate(tiles)]
@@ -448,7 +448,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pub
     return [_call("cells", head, f"{body},{members(columns)}}}")]
 
 
-def _numbers(connection: duckdb.DuckDBPyConnection, one: _Publication) -> list[NDArray[np.float64]]:
+def _numbers(connection: duckdb.DuckDBPyConnection, one: _PickerPublication) -> list[NDArray[np.float64]]:
     """The columns of the query of all cells, with nan for null, shape (cells,) each."""
     query = f"""
         SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id,

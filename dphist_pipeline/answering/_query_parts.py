@@ -19,7 +19,7 @@ _BEFORE_TABLES = _READING | {",", "("}
 _Tokens = list[tuple[str, str]]
 
 
-def folded(statement: str) -> str:
+def compact_statement(statement: str) -> str:
     """The statement of a macro: a part that is read once becomes a subquery there, one that nobody reads is left out.
 
     A part that is MATERIALIZED stays, and one that a text names, which the statement may ask as a query.
@@ -45,16 +45,16 @@ def folded(statement: str) -> str:
         for place, name in readings[id(tokens)].items():
             if name not in stay:
                 alias = "" if tokens[place + 1][1] == "AS" else f" AS {name}"
-                said += _joined(tokens[done:place]) + tokens[place][0] + text(parts[name][1]).lstrip() + alias
+                said += _text_of_tokens(tokens[done:place]) + tokens[place][0] + text(parts[name][1]).lstrip() + alias
                 done = place + 1
-        return said + _joined(tokens[done:])
+        return said + _text_of_tokens(tokens[done:])
 
     kept = [f"{name}{opening}{text(tokens)}" for name, (opening, tokens) in parts.items() if name in stay]
     named = "WITH\n{}".format(",\n".join(kept)) if kept else ""
     return statement[: start.start()] + named + text(rest)
 
 
-def _joined(tokens: _Tokens) -> str:
+def _text_of_tokens(tokens: _Tokens) -> str:
     return "".join([part for token in tokens for part in token])
 
 

@@ -114,9 +114,9 @@ class _Level:
         if not last_periods:
             nothing, none = np.full(len(labels), np.nan), np.zeros(len(labels))
             return cls(nothing, nothing, none, none, none)
-        values = np.array([_aligned(one, labels, one.values) for one in last_periods])
-        reaches = np.array([_aligned(one, labels, one.reaches(level)) for one in last_periods])
-        variances = np.array([_aligned(one, labels, one.variances) for one in last_periods])
+        values = np.array([_numbers_in_order(one, labels, one.values) for one in last_periods])
+        reaches = np.array([_numbers_in_order(one, labels, one.reaches(level)) for one in last_periods])
+        variances = np.array([_numbers_in_order(one, labels, one.variances) for one in last_periods])
         there = ~np.isnan(values)
         number = there.sum(axis=0).astype(np.float64)
         known = np.maximum(number, 1.0)
@@ -143,7 +143,7 @@ def _shrunk(number: Reals) -> Reals:
     return np.where(number < 3, 1 / number, np.minimum(1.0, _OF_MEDIAN / number))
 
 
-def _aligned(sums: AxisSums, labels: tuple[str, ...], numbers: Reals) -> Reals:
+def _numbers_in_order(sums: AxisSums, labels: tuple[str, ...], numbers: Reals) -> Reals:
     """Numbers of an axis in the order of other labels; nan where it has none of that name."""
     if sums.labels == labels:
         return numbers
@@ -241,7 +241,7 @@ class _Moved:
 def ringing(found: Sequence[AxisChanges]) -> Iterator[dict[str, Any]]:
     """Every sum that rings: its axis (empty for the total) and value, and what it was and is, in records."""
     for axis in found:
-        for moved in _moved(axis):
+        for moved in _ringing_sums(axis):
             label = axis.sums.labels[moved.place]
             yield {"axis": axis.sums.axis, "value": label, "before": moved.before, "now": moved.now}
 
@@ -257,19 +257,21 @@ def changes_in_words(found: Sequence[AxisChanges], numbers: bool = True) -> str:
 
 def _sentence(found: Sequence[AxisChanges]) -> str:
     axes = [axis for axis in found if axis.sums.axis != TOTAL and axis.rings.any()]
-    total = next((moved for axis in found if axis.sums.axis == TOTAL for moved in _moved(axis)), None)
+    total = next((moved for axis in found if axis.sums.axis == TOTAL for moved in _ringing_sums(axis)), None)
     if total is not None:
         return _of_total(total, axes)
     if not axes:
         return ""
-    axis_to_tell = max(axes, key=lambda axis: (_taken(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum())))
+    axis_to_tell = max(
+        axes, key=lambda axis: (_opposite_change(axis) is not None, float(np.abs(axis.changes[axis.rings]).sum()))
+    )
     also = [axis.sums.axis for axis in axes if axis is not axis_to_tell]
     others = f"; values of {' and of '.join([', '.join(also[:-1]), also[-1]] if also[1:] else also)} changed, too"
     whole = next((axis for axis in found if axis.sums.axis == TOTAL), None)
     return _of_axis(axis_to_tell, whole) + (others if also else "")
 
 
-def _moved(axis: AxisChanges) -> list[_Moved]:
+def _ringing_sums(axis: AxisChanges) -> list[_Moved]:
     """The sums of an axis that ring, the largest changes first."""
     moved = [_Moved(axis, int(place)) for place in np.flatnonzero(axis.rings)]
     return sorted(moved, key=lambda one: -abs(one.change))
@@ -280,7 +282,7 @@ def _of_total(total: _Moved, axes: Sequence[AxisChanges]) -> str:
     if total.change > 0:
         return f"{_went(total)}: was anything delivered twice?"
     for axis in axes:
-        fell = [moved for moved in _moved(axis) if moved.change < 0]
+        fell = [moved for moved in _ringing_sums(axis) if moved.change < 0]
         stays = axis.changes.sum() - sum(moved.change for moved in fell)
         lost = sum(moved.change for moved in fell)
         others = np.delete(axis.before, [moved.place for moved in fell])
@@ -291,9 +293,9 @@ def _of_total(total: _Moved, axes: Sequence[AxisChanges]) -> str:
 
 
 def _of_axis(axis: AxisChanges, whole: AxisChanges | None) -> str:
-    moved = _moved(axis)
+    moved = _ringing_sums(axis)
     fell, rose = ([one for one in moved if one.change * sign > 0] for sign in (-1, 1))
-    move = _taken(axis)
+    move = _opposite_change(axis)
     if fell and move is not None:
         label = axis.sums.labels[move.place]
         return f"{_fell(fell)} while {label if label == OTHER else move.name} rose by as much: {RENAMED}"
@@ -305,9 +307,9 @@ def _of_axis(axis: AxisChanges, whole: AxisChanges | None) -> str:
     return f"{_went(rose[0])}{more}: is there a new code, or a wrong one?"
 
 
-def _taken(axis: AxisChanges) -> _Moved | None:
+def _opposite_change(axis: AxisChanges) -> _Moved | None:
     """The value that rose by as much as others fell, `other` before all; None if there is none."""
-    fell = [one for one in _moved(axis) if one.change < 0]
+    fell = [one for one in _ringing_sums(axis) if one.change < 0]
     lost = sum(one.change for one in fell)
     by_size = np.argsort(-axis.changes).tolist()
     others = [place for place in by_size if axis.sums.labels[place] == OTHER] + by_size[:1]

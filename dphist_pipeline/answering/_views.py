@@ -69,7 +69,7 @@ class ReleaseView:
 
     @classmethod
     def of(cls, release: str, columns: Sequence[str], audits: Sequence[Mapping[str, Any]]) -> ReleaseView:
-        """From the audits of its publications."""
+        """Makes the view from the audits of its publications."""
         distinct = {str(audit["axes"]): audit["axes"] for audit in audits}
         # In an order that does not depend on when each was published.
         axes = tuple(axis for _, described in sorted(distinct.items()) for axis in domain_of(described).axes)
@@ -78,7 +78,7 @@ class ReleaseView:
         return cls(release, tuple(columns), axes, closed, strides)
 
     @property
-    def published(self) -> list[str]:
+    def published_columns(self) -> list[str]:
         """The columns of the published tables."""
         return [column for column in self.columns if column not in _KEY]
 
@@ -89,7 +89,7 @@ class ReleaseView:
 
     @property
     def comments(self) -> dict[str, str]:
-        """What the published columns mean."""
+        """The meaning of the published columns."""
         return _COMMENTS | {name: text for axis in self.axes for name, text in _axis_comments(axis).items()}
 
     def columns_of(self, axis: str) -> list[str]:
@@ -118,7 +118,7 @@ def asked_statements(
 
     Of the others come name, number of the first cell, and columns; the view has those of the release.
     """
-    view, parts = places.asked(release), [f"SELECT * FROM {places.cells(release)}"]
+    view, parts = places.macro_view(release), [f"SELECT * FROM {places.cells(release)}"]
     for table, first, theirs in others:
         kinds = {column.name: column.kind for column in theirs}
         common = ", ".join(_as_in(column, kinds[column.name], first) for column in columns if column.name in kinds)
@@ -139,7 +139,7 @@ def _as_in(column: ViewColumn, kind: str, first: int) -> str:
 
 def family_statements(places: Places, family: str, table: str) -> Iterator[str]:
     """The statements that make the views of a family: its tables for readers, and nothing for macros, which refuse."""
-    view, macro_view = places.users + identifier(family), places.asked(family)
+    view, macro_view = places.users + identifier(family), places.macro_view(family)
     columns = {
         "release": "name of a table of the family",
         "axes": "names of its axes, in declared order",
@@ -188,7 +188,7 @@ def macro_comment(places: Places, name: str) -> str:
 
 def _view_without_rows(places: Places, of: ReleaseView) -> Iterator[str]:
     """A view without rows: a macro that is asked for `<release>_all` finds it, and can say what it takes instead."""
-    view, table = places.asked(of.release + EVERY_REVISION), places.cells(of.release)
+    view, table = places.macro_view(of.release + EVERY_REVISION), places.cells(of.release)
     about = f"Holds nothing. Macros look here if they are asked for {of.release}{EVERY_REVISION}, and refuse."
     yield f"CREATE OR REPLACE VIEW {view} AS FROM {table} WHERE false"
     yield f"COMMENT ON VIEW {view} IS {literal(about)}"
@@ -214,7 +214,7 @@ def _view(places: Places, of: ReleaseView, name: str, latest: bool) -> Iterator[
 
 def _view_columns(of: ReleaseView, latest: bool) -> Iterator[tuple[str, str, str]]:
     """The columns of a view in order: name, SQL and comment."""
-    published, comments = of.published, of.comments
+    published, comments = of.published_columns, of.comments
     own = {name: f"r.{name}" for name in ("period_start", "period_end", "is_latest") if name not in published}
     last = {axis.name: max(of.columns_of(axis.name), key=published.index) for axis in of.axes}
     for name in ("period", "period_start", "period_end", "revision", *(() if latest else ("is_latest",))):

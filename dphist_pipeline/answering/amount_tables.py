@@ -42,7 +42,7 @@ class _Values:
 
     @property
     def sizes(self) -> Positions:
-        """How many positions each group has."""
+        """The number of positions of each group."""
         return np.bincount(self.groups).astype(np.int64)
 
 

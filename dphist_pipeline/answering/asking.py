@@ -58,7 +58,7 @@ class Publication:
 
     @classmethod
     def read(cls, folder: Path) -> Publication:
-        """A publication whose files are those that were published.
+        """Reads a publication after checking that its files are those that were published.
 
         Raises:
             PublishedFilesDamaged: a published file is missing or altered.
@@ -187,7 +187,7 @@ class Publication:
         )
 
     def standardised(self, by: Sequence[str], over: str, population: pa.Table, per: float, box: Box) -> pa.Table:
-        """Rates as they would be if each group had a standard population along `over`: `dph_standardised`.
+        """Rates of groups as if each had a standard population along `over`: `dph_standardised`.
 
         The population is as in `rate`, with the columns of `over`, too, and `standard`. Without `by` there is one row.
 
@@ -318,7 +318,7 @@ class Publication:
 
     @property
     def source(self) -> CatalogueSource:
-        """What macros know it by."""
+        """The name by which macros know it."""
         facts: Any = map(self.audit.get, ("audit_digest", "release", "period", "revision"))
         return CatalogueSource(self.folder.resolve(), *facts)
 
@@ -394,7 +394,7 @@ def _check_related(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def marginals(publications: Sequence[Publication]) -> dict[tuple[str, int], pa.Table]:
-    """What `marginal` answers by all axes for the current publications of a release, which have the same cells.
+    """The answers of `marginal` by all axes for the current publications of a release, which have the same cells.
 
     By period and revision: the columns of an answer, a row for each cell.
     """

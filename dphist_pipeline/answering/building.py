@@ -99,7 +99,7 @@ def _remove_links(public: Path) -> None:
 
 
 def _full_disk(error: Exception, folders: Sequence[Path]) -> str:
-    """What is said where a disk had no room for what was written, by its folder; empty for another error."""
+    """The message for a disk that had no room, by its folder; empty for another error."""
     if getattr(error, "errno", None) not in FULL and not any(os.strerror(number) in str(error) for number in FULL):
         return ""
     folder = min(folders, key=lambda folder: shutil.disk_usage(folder).free)

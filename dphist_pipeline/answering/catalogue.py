@@ -126,7 +126,7 @@ class Catalogue:
 
         Ignores folders that were renamed, and publications that were withdrawn.
         """
-        return _read(_folders(self.public, release))
+        return _publications_in_force(_folders(self.public, release))
 
 
 def one_thread() -> duckdb.DuckDBPyConnection:
@@ -157,7 +157,7 @@ def build_catalogue(
     """
     draft, catalogue, sealed = scratch / NAME, public / NAME, int(time.time())
     failure: Exception | None = None
-    with _drafted(public, draft, sealed, empty, connect) as connection:
+    with _draft_connection(public, draft, sealed, empty, connect) as connection:
         try:
             # A file or the network is asked for by none of our views, but somebody may have altered the file.
             # Rows that are added come through the scratch folder.
@@ -178,7 +178,7 @@ def build_catalogue(
 
 
 @contextmanager
-def _drafted(
+def _draft_connection(
     public: Path, draft: Path, sealed: int, empty: Callable[[Path], Path] | None, connect: Connect
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to the draft, which has every publication."""
@@ -189,7 +189,7 @@ def _drafted(
             if _is_added_to_copy(connection, base, public, draft, sealed):
                 yield connection
                 return
-    with _created(draft, Catalogue(public).publications(), sealed, connect) as connection:
+    with _new_catalogue(draft, Catalogue(public).publications(), sealed, connect) as connection:
         yield connection
 
 
@@ -201,7 +201,7 @@ def kept_empty(scratch: Path, connect: Connect) -> Path:
     kept = Path(cache_from_source(__file__)).with_name(f"{version()}.{NAME}")
     if not kept.exists() and keeps_compiled(kept.parent):
         made, sealed = scratch / f"empty.{NAME}", int(time.time())
-        with _created(made, [], sealed, connect):
+        with _new_catalogue(made, [], sealed, connect):
             pass
         os.utime(made, (sealed, sealed))
         with suppress(OSError), tempfile.TemporaryDirectory(dir=kept.parent) as beside:
@@ -213,7 +213,7 @@ def kept_empty(scratch: Path, connect: Connect) -> Path:
 
 
 @contextmanager
-def _created(
+def _new_catalogue(
     draft: Path, publications: Sequence[Publication], sealed: int, connect: Connect
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a new catalogue of some publications."""
@@ -230,7 +230,7 @@ def _created(
         yield connection
 
 
-def _read(folders: Mapping[Key, Path]) -> list[Publication]:
+def _publications_in_force(folders: Mapping[Key, Path]) -> list[Publication]:
     """The publications in force in some folders, ordered by release, period and revision."""
     publications: list[Publication] = []
     for key, folder in sorted(folders.items()):
@@ -289,7 +289,7 @@ def _add(
     """Adds publications to the catalogue that is in use; of a release whose axes changed, all of them anew."""
     connection.execute("BEGIN TRANSACTION")
     added, there = (
-        _read({key: folder for key, folder in folders.items() if key not in held}),
+        _publications_in_force({key: folder for key, folder in folders.items() if key not in held}),
         releases_in(connection, PLACES),
     )
     grids = set(connection.execute("SELECT DISTINCT release, grid FROM dph_releases").fetchall())
@@ -298,7 +298,7 @@ def _add(
     for release in changed:
         remove_release(connection, release)
     added = [one for one in added if one[1]["release"] not in changed]
-    added += _read({key: folder for key, folder in folders.items() if key[0] in changed})
+    added += _publications_in_force({key: folder for key, folder in folders.items() if key[0] in changed})
     add_publications(connection, added)
     connection.execute(f"UPDATE {PLACES.table('dph_version')} SET sealed = $sealed", {"sealed": sealed})
     connection.execute("COMMIT")

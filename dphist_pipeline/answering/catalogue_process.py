@@ -53,7 +53,7 @@ class CatalogueProcess:
             Exception: of DuckDB, of the same class as there.
             ProcessEnded: there is no answer.
         """
-        process = self._process = self._process or _started()
+        process = self._process = self._process or _start_process()
         assert process.stdin is not None and process.stdout is not None
         answer = ""
         with suppress(OSError):  # it has ended
@@ -93,7 +93,7 @@ def catalogue_process() -> Iterator[CatalogueProcess]:
         process.end()
 
 
-def _started() -> subprocess.Popen[str]:
+def _start_process() -> subprocess.Popen[str]:
     # The environment is part of the memory of a process, so it is empty: it gets no credentials.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(SCRIPT), str(Path(duckdb.__file__).parents[1])],

@@ -207,7 +207,7 @@ def whole_of(folder: Path, audit: Audit, rows: Any) -> WholeTable:
             domain, values, cells, **({"way": audit["whole_counts"]} if "whole_counts" in audit else {})
         )
     counts = pq.ParquetFile(file).read()["whole_count"].to_numpy().reshape(domain.shape)
-    return WholeTable.published(domain, counts, values, cells)
+    return WholeTable.of_published(domain, counts, values, cells)
 
 
 def distance_rows(audit: Audit, whole: WholeTable) -> Any:

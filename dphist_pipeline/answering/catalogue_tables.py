@@ -87,7 +87,7 @@ def create_tables(
         connection.execute(f"CREATE SCHEMA {places.internals_schema}")
     for name, (about, columns) in TABLES.items():
         if name not in _columns_in_sql:
-            with _registered(connection, columns.empty_table()):
+            with _rows_as_table(connection, columns.empty_table()):
                 described_rows = connection.execute(f"DESCRIBE {ROWS}").fetchall()
                 named = [f"{identifier(column)} {kind}" for column, kind, *_ in described_rows]
                 _columns_in_sql[name] = ", ".join(named)
@@ -137,7 +137,7 @@ def remove_release(connection: duckdb.DuckDBPyConnection, release: str) -> None:
         names.append(release + EVERY_REVISION)
     for name in names:
         connection.execute(f"DROP VIEW {identifier(name)}")
-        connection.execute(f"DROP VIEW {places.asked(name)}")
+        connection.execute(f"DROP VIEW {places.macro_view(name)}")
     connection.execute(f"DROP TABLE {places.cells(release)}")
     for table in [name for name, (_, columns) in TABLES.items() if "release" in columns.names]:
         connection.execute(f"DELETE FROM {places.table(table)} WHERE release = $release", {"release": release})
@@ -182,7 +182,7 @@ def _create_cells(connection: duckdb.DuckDBPyConnection, table: str, publication
     for name, kind in KINDS_OF_VALUES.items():  # files of an older version may lack some
         columns.setdefault(name, pa.type_for_alias(kind))
     columns |= {"group_id": BOUNDED, "whole_count": pa.int64(), KNOWN_GROUP: BOUNDED}  # at most as many groups as cells
-    with _registered(connection, pa.schema(list(columns.items())).empty_table()):
+    with _rows_as_table(connection, pa.schema(list(columns.items())).empty_table()):
         connection.execute(f"CREATE TABLE {table} AS FROM {ROWS}")
     return list(columns)
 
@@ -208,7 +208,7 @@ def _insert_cells(
     insert = (
         f"INSERT INTO {places.cells(release)} BY NAME SELECT *, $period AS period, $revision AS revision FROM {ROWS}"
     )
-    with _registered(connection, batches):
+    with _rows_as_table(connection, batches):
         connection.execute(insert, {"period": audit["period"], "revision": audit["revision"]})
 
 
@@ -339,12 +339,12 @@ def _title(connection: duckdb.DuckDBPyConnection, places: Places, release: str) 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     if rows.num_rows:
-        with _registered(connection, rows):
+        with _rows_as_table(connection, rows):
             connection.execute(f"INSERT INTO {table} BY NAME FROM {ROWS}")
 
 
 @contextmanager
-def _registered(connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.RecordBatchReader) -> Iterator[None]:
+def _rows_as_table(connection: duckdb.DuckDBPyConnection, rows: pa.Table | pa.RecordBatchReader) -> Iterator[None]:
     """Arrow rows as `ROWS`, a name that no release can have."""
     connection.register(ROWS, rows)
     try:

@@ -64,7 +64,7 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class PublicationWithFigures:
     """A publication whose figures are told: a release, or a family with its tables.
 
     `audit`: of the release or family.
@@ -113,11 +113,13 @@ class Asking:
 
     connection: duckdb.DuckDBPyConnection
 
-    def lines(self, told: Sequence[Told], declared: DeclaredFigures, figures: Sequence[Figure]) -> Iterator[Line]:
+    def lines(
+        self, told: Sequence[PublicationWithFigures], declared: DeclaredFigures, figures: Sequence[Figure]
+    ) -> Iterator[Line]:
         """The lines of some publications of a release, figure by figure; nothing fails."""
         for figure in figures:
             digest, why = declared.digest_of(figure), _why_no_population(declared, figure)
-            by_grid: dict[str, list[Told]] = defaultdict(list)
+            by_grid: dict[str, list[PublicationWithFigures]] = defaultdict(list)
             for one in told:
                 grid = figure.grid(one.grids)
                 if why or grid is None:
@@ -128,7 +130,7 @@ class Asking:
                 yield from self._of_grid(grid, alike, declared, figure, digest)
 
     def _of_grid(
-        self, grid: str, told: Sequence[Told], declared: DeclaredFigures, figure: Figure, digest: str
+        self, grid: str, told: Sequence[PublicationWithFigures], declared: DeclaredFigures, figure: Figure, digest: str
     ) -> Iterator[Line]:
         """All periods are asked at once, since to plan takes longest; by themselves where that is refused."""
         by_key = {one.key: one for one in told}
@@ -144,11 +146,11 @@ class Asking:
         for row in rows:
             if (key := (row["period"], row["revision"])) in by_key:
                 one = by_key[key]
-                shown = _shown(figure, row, _anew(one, declared, figure), limit_of(one.audit))
+                shown = _figure_line(figure, row, _anew(one, declared, figure), limit_of(one.audit))
                 yield one.line(figure, digest, **shown)
 
     def rows(
-        self, grid: str, one: Told, declared: DeclaredFigures, figure: Figure, period: str | None
+        self, grid: str, one: PublicationWithFigures, declared: DeclaredFigures, figure: Figure, period: str | None
     ) -> list[dict[str, Any]]:
         """What the macros answer of a figure, with the name of the grid that has its axes; all periods without one.
 
@@ -229,7 +231,7 @@ def _why_no_population(declared: DeclaredFigures, figure: Figure) -> str:
     return ""
 
 
-def _anew(one: Told, declared: DeclaredFigures, figure: Figure) -> str:
+def _anew(one: PublicationWithFigures, declared: DeclaredFigures, figure: Figure) -> str:
     """That the file of a population changed since the period was published, or cannot be read; else empty."""
     if figure.rate is None:
         return ""
@@ -262,7 +264,7 @@ def _counts(figure: Figure, row: Mapping[str, Any]) -> list[float | None]:
     return [row["rows"]["estimate"], row["rows"]["unbiased"]]
 
 
-def _shown(figure: Figure, row: Mapping[str, Any], anew: str, limit: int | None = None) -> Line:
+def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str, limit: int | None = None) -> Line:
     """What a line has of a row of a macro: values of axes, the number that is told first, and remarks."""
     axes = {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
     axes = {name: OTHER if value is None and name in figure.by else value for name, value in axes.items()}
@@ -368,7 +370,7 @@ def _update(connection: duckdb.DuckDBPyConnection, public: Path, release: str, i
     ), f"{declared.digest} {hashlib.sha256(json.dumps(sorted(marks.values())).encode()).hexdigest()}"
 
 
-def _standing(connection: duckdb.DuckDBPyConnection, public: Path, release: str) -> list[Told]:
+def _standing(connection: duckdb.DuckDBPyConnection, public: Path, release: str) -> list[PublicationWithFigures]:
     """The latest revisions of a release or family that the catalogue holds, ordered by period."""
     query = (
         f"SELECT DISTINCT period, revision FROM {PLACES.table('dph_releases')} "
@@ -377,7 +379,7 @@ def _standing(connection: duckdb.DuckDBPyConnection, public: Path, release: str)
     standing = []
     for period, revision in connection.execute(query, {"release": release}).fetchall():
         folder = public / release / f"period={period}" / f"revision={revision}"
-        standing.append(Told(release, read_audit(folder)))
+        standing.append(PublicationWithFigures(release, read_audit(folder)))
     return standing
 
 
@@ -387,7 +389,7 @@ def write_figures(public: Path, lines: Mapping[str, tuple[pa.Table, str]], scrat
         write_lines(public / release, rows, made_from, scratch)
 
 
-def rehearsed(
+def rehearsal_of_rates(
     figures: Sequence[Figure], declared: DeclaredFigures, axes: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> tuple[list[str], list[str]]:
     """What rates would say of a table of zeros: why they are refused, and which rows have no people.
@@ -405,7 +407,7 @@ def rehearsed(
             if {axis.name, *axis.levels} & {*figure.names}
         ]
         with tempfile.TemporaryDirectory(prefix="dphist_") as folder, duckdb.connect() as connection:
-            told = Told("zeros", _of_zeros(needed or axes[name][:1], Path(folder)))
+            told = PublicationWithFigures("zeros", _of_zeros(needed or axes[name][:1], Path(folder)))
             create_tables(connection, [(Path(folder), told.audit)], macros=("dph_rate",), described=False)
             try:
                 rows = Asking(connection).rows("zeros", told, declared, figure, None)

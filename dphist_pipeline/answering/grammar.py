@@ -78,7 +78,7 @@ class _Parser:
                     if other_axis != axis
                     else f"`or` joins categories that '{axis}' equals, not ranges and not !=",
                 )
-            wanted = [*_listed(wanted), *_listed(also)]
+            wanted = [*_as_list(wanted), *_as_list(also)]
         if in_parentheses:
             self._expect("sign", ")")
         elif self._joined_by_or(first) and (self._box or self._peek()[0] != "end"):
@@ -136,7 +136,7 @@ class _Parser:
         if axis not in self._box:
             self._box[axis] = wanted
         elif isinstance(there, Mapping) and isinstance(wanted, Mapping):
-            self._box[axis] = {"not": [*_listed(there["not"]), *_listed(wanted["not"])]}
+            self._box[axis] = {"not": [*_as_list(there["not"]), *_as_list(wanted["not"])]}
         elif isinstance(there, tuple) and isinstance(wanted, tuple) and (there[0], wanted[1]) == (None, None):
             self._box[axis] = (wanted[0], there[1])
         elif isinstance(there, tuple) and isinstance(wanted, tuple) and (there[1], wanted[0]) == (None, None):
@@ -209,7 +209,7 @@ class _Parser:
 
 
 def _in_single_quotes(category: str, more: str = "") -> str:
-    """How to write a category of several words."""
+    """A sentence that says how to write a category of several words."""
     doubled = category[:60].replace("'", "''")
     return f"write '{doubled}' in single quotes{more}"
 
@@ -218,7 +218,7 @@ def _are_categories(wanted: Condition) -> bool:
     return not isinstance(wanted, tuple | Mapping)
 
 
-def _listed(wanted: Any) -> list[str | None]:
+def _as_list(wanted: Any) -> list[str | None]:
     return wanted if isinstance(wanted, list) else [wanted]
 
 

@@ -45,7 +45,7 @@ _HISTOGRAM = re.compile(r"(?:.*/tables/(?P<table>[a-z0-9_]+)|.*)/histogram\.parq
 
 
 @dataclass(frozen=True)
-class _Source:
+class _CellsSource:
     """One published table of one period: its entry in `current.json`, its file there and that file's digest."""
 
     entry: Mapping[str, Any]
@@ -58,7 +58,7 @@ class _Source:
         return self.entry["period"], self.entry["revision"], self.sha256
 
     def rows(self) -> int:
-        """How many rows it has, as every publication of its grid."""
+        """The number of its rows, as in every publication of its grid."""
         with suppress(OSError, pa.ArrowInvalid):
             return int(pq.read_metadata(self.file).num_rows)
         raise PublishedFilesDamaged(self.file.parent, f"{self.file.name} is missing or damaged")
@@ -90,14 +90,14 @@ def write_latest_cells(public: Path, scratch: Path, anew: bool = False) -> None:
                 _empty(file, scratch)
 
 
-def _places(current: Path) -> Iterator[tuple[str, int, list[_Source]]]:
+def _places(current: Path) -> Iterator[tuple[str, int, list[_CellsSource]]]:
     """The folders below `latest`, and the rows and published tables that each holds."""
-    tables: dict[str, list[_Source]] = {}
+    tables: dict[str, list[_CellsSource]] = {}
     for entry in json.loads(read_regular(current))["periods"]:
         for file in entry["files"]:
             if match := _HISTOGRAM.fullmatch(file["path"]):
                 table = match["table"] or ""
-                source = _Source(entry, table, current.parent / file["path"], file["sha256"])
+                source = _CellsSource(entry, table, current.parent / file["path"], file["sha256"])
                 tables.setdefault(table, []).append(source)
     for table, sources in tables.items():
         by_grid = {source.entry["grid"]: source for source in sources}
@@ -110,7 +110,7 @@ def _places(current: Path) -> Iterator[tuple[str, int, list[_Source]]]:
                 yield "/".join(filter(None, [table, f"period={source.entry['period']}"])), number, [source]
 
 
-def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, anew: bool, scratch: Path) -> None:
+def _write(target: Path, sources: Sequence[_CellsSource], rows: int, about: About, anew: bool, scratch: Path) -> None:
     """Writes the files of a folder if they were made from something else; the one with the mark last."""
     standing = {source.entry["period"] for source in sources}
     release = next(folder.parent for folder in (target, *target.parents) if folder.name == LATEST)
@@ -132,7 +132,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     is_first = has_whole_first(first.audit, near_zero(first))  # as `Exported.read` has it
     kind = json.dumps([FORM, version(), [stretch[0].entry["grid"] for stretch in stretches], is_first])
     # A workbook has numbers where a column is a number in one publication and text in another, and Parquet has text.
-    held = {} if anew or (has_sheet and len(stretches) > 1) else cells.held(kind)
+    held = {} if anew or (has_sheet and len(stretches) > 1) else cells.parts_in_files(kind)
     missing = [[source for source in stretch if source.key not in held] or stretch[-1:] for stretch in stretches]
     needed = [source for stretch in missing for source in stretch]
     publications = tuple(source.publication() for source in needed)
@@ -157,7 +157,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
     is_ours = figures.parquet.is_file() and not (release / DECLARED).exists()
     if is_ours or any("amount" in one.audit for one in exported.publications):
         _write_figures(
-            figures, sources, exported.publications, {} if anew else figures.held(kind), kind, facts, scratch
+            figures, sources, exported.publications, {} if anew else figures.parts_in_files(kind), kind, facts, scratch
         )
     cells.write(parts, kind, csv.header(exported), exported.columns, facts, scratch)
     sync_folder(target.parent)
@@ -165,7 +165,7 @@ def _write(target: Path, sources: Sequence[_Source], rows: int, about: About, an
 
 def _write_figures(
     table: GrowingTable,
-    sources: Sequence[_Source],
+    sources: Sequence[_CellsSource],
     publications: Sequence[Publication],
     held: Mapping[Key, Part],
     kind: str,

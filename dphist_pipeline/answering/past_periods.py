@@ -23,7 +23,7 @@ SAME_COUNTS = ("privacy_unit", "max_rows_per_unit", "take", "unit_columns", "que
 
 @dataclass(frozen=True)
 class PeriodComparison:
-    """What comparing a publication with its past found.
+    """The result of comparing a publication with its past.
 
     `periods`: with which it was compared, the latest first; empty where it has no published past. `changes`: each sum
     that rings: axis (empty for the total), value, before, now; in records. `says`: what rings, in one sentence, if
@@ -72,7 +72,7 @@ class _Past:
 
     def __init__(self, release: Path, audit: Mapping[str, Any]) -> None:
         self._audit = {name: audit.get(name) for name in SAME_COUNTS}
-        self._folders = dict(sorted(_dated(release)))
+        self._folders = dict(sorted(_folders_by_day(release)))
         self._known: dict[date, PeriodSums] = {}
 
     def before(self, start: date) -> list[tuple[date, PeriodSums]]:
@@ -105,7 +105,7 @@ class _Past:
         return self._known[day]
 
 
-def _dated(release: Path) -> Iterator[tuple[date, Path]]:
+def _folders_by_day(release: Path) -> Iterator[tuple[date, Path]]:
     for folder in release.glob("period=*"):
         with suppress(ValueError):
             yield date.fromisoformat(folder.name.removeprefix("period=")), folder

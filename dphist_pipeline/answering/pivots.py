@@ -42,7 +42,9 @@ class Pivot:
         """
         if isinstance(rows, str) or not rows or column in rows:
             raise QuestionRefused(column, "a pivot takes a list of axes for its rows, and another axis for its columns")
-        by_row, by_column, both = (_keyed(publication.marginal(by, box)) for by in (rows, [column], [*rows, column]))
+        by_row, by_column, both = (
+            _answers_by_cell(publication.marginal(by, box)) for by in (rows, [column], [*rows, column])
+        )
         heads = {key: _head(publication, column, dict(key)) for key in by_column}
         distinct_heads = dict(zip(heads, _apart([*heads.values()]), strict=True))
         answers: dict[Any, dict[str, Row]] = {key: {} for key in by_row}
@@ -76,7 +78,7 @@ class Pivot:
         ]
 
 
-def _keyed(marginal: pa.Table) -> dict[Any, Row]:
+def _answers_by_cell(marginal: pa.Table) -> dict[Any, Row]:
     """Answers by ((column, value), …) of their axes; read by places, as an axis may be named as an answer's column."""
     names, keys = marginal.column_names, marginal.num_columns - len(MARGINAL_COLUMNS)
     rows = zip(*(column.to_pylist() for column in marginal.columns), strict=True)

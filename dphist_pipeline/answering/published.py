@@ -119,7 +119,7 @@ def _periods_not_withdrawn(release: Path) -> list[str]:
 def first_day_of_week(release: Path, named: str) -> str:
     """The first day of the published week with that number; the name itself if no such week is published."""
     with suppress(PeriodError, ValueError, TypeError, KeyError):
-        day = PeriodRule("week", "sunday" if "-EW" in named else "monday", "UTC", 0).named(named).key
+        day = PeriodRule("week", "sunday" if "-EW" in named else "monday", "UTC", 0).period_of(named).key
         if day in _periods(release):
             facts = _read_audit_unchecked(release, day, {})
             start, end = (datetime.fromisoformat(facts[name]).date() for name in ("period_start", "period_end"))

@@ -65,7 +65,7 @@ class PublishedQuality:
 
     @property
     def table(self) -> QualityTable:
-        """What the numbers say."""
+        """The quality table of the numbers."""
         return QualityTable(self.rows)
 
     @property
@@ -87,13 +87,13 @@ class PublishedQuality:
     def _cuts(self, table: QualityTable) -> dict[str | None, list[BoundingEffect]]:
         tables = self._tables()
 
-        def counted(axis: str | None) -> NDArray[np.float64]:
+        def sums_along(axis: str | None) -> NDArray[np.float64]:
             path, domain = next(one for one in tables if axis is None or axis in [named.name for named in one[1].axes])
             counts = pq.ParquetFile(path / "histogram.parquet").read(["estimate", "unbiased_estimate"])
             chosen = counts["estimate" if counts["unbiased_estimate"].null_count else "unbiased_estimate"]
             return domain.sums_along(axis, chosen.to_numpy().reshape(domain.shape))
 
-        return table.cuts(counted)
+        return table.cuts(sums_along)
 
     def most_failed(self) -> dict[str | None, float]:
         """As `QualityTable.most_failed`, by the smallest table that has an axis; empty where nothing is bounded.
@@ -126,4 +126,4 @@ class PublishedQuality:
         """What the bound leaves out of the counts; see the function of that name. Empty without a bound."""
         table = self.table if self._family is None else PublishedQuality(self._family, self.audit).table
         (cut,) = self._cuts(table).get(None, [None])
-        return cap_in_words(self.audit, table.seen, cut)
+        return cap_in_words(self.audit, table.rows_seen, cut)

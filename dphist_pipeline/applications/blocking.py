@@ -204,12 +204,12 @@ def blocks(
         Refused: an axis is unknown or differs between the releases, or a number is out of its range.
     """
     axes = shared_axes(one, other, by)
-    tables = [summed(whole, axes) for whole in (one, other)]
+    tables = [sums_along_axes(whole, axes) for whole in (one, other)]
     pairs_wanted = PAIRS_A_RECORD * max(one.total, other.total) if pairs is None else pairs
     for option, value in (("pairs", pairs_wanted), ("least", least)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
             raise application_refused(f"{option}: takes a whole number from 0, not {value!r:.60}")
-    cuts, boxes = _cut(tables[0], tables[1], pairs_wanted, least)
+    cuts, boxes = _boxes_of_cuts(tables[0], tables[1], pairs_wanted, least)
     of_cells = np.empty(tables[0].shape, dtype=np.int64)
     for number, box in enumerate(boxes):
         of_cells[box] = number
@@ -256,7 +256,7 @@ def _reading(axis: Axis) -> tuple[object, ...]:
     return (axis.texts, axis.tidy) if isinstance(axis, ByText) else ()
 
 
-def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
+def sums_along_axes(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
     """Whole counts summed over all other axes, in the order of these."""
     names = [axis.name for axis in whole.domain.axes]
     positions = [names.index(axis.name) for axis in axes]
@@ -267,7 +267,7 @@ def summed(whole: WholeRelease, axes: tuple[Axis, ...]) -> Wholes:
 Box = tuple[slice, ...]
 
 
-def _cut(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[BoxSplit, ...], list[Box]]:
+def _boxes_of_cuts(ones: Wholes, others: Wholes, pairs: int, least: int) -> tuple[tuple[BoxSplit, ...], list[Box]]:
     """The cuts, and the boxes in the order of their numbers."""
     whole = tuple(slice(0, side) for side in ones.shape)
     cuts: list[BoxSplit] = []
@@ -397,7 +397,7 @@ def group_blocking(one: WholeRelease, other: WholeRelease, groups: NDArray[np.in
     names = [axis.name for axis in one.domain.axes]
     axes = shared_axes(one, other, names)
     of_cells = np.unique(groups, return_inverse=True)[1].reshape(one.domain.shape).astype(np.int64)
-    counts = [np.bincount(of_cells.ravel(), summed(whole, axes).ravel()) for whole in (one, other)]
+    counts = [np.bincount(of_cells.ravel(), sums_along_axes(whole, axes).ravel()) for whole in (one, other)]
     group_blocks = GroupBlocks(axes, (), of_cells, np.array(counts, dtype=np.int64))
     epsilon = Fraction(one.audit["epsilon"]) + Fraction(other.audit["epsilon"])
     return Blocking({"block_1": group_blocks}, (one.called, other.called), epsilon)

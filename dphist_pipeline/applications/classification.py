@@ -57,7 +57,7 @@ class Classifier:
     def _predicted(self, places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         if places[0].size == 0:
             return places[0]
-        classes: NDArray[np.int64] = self.estimator.predict(encoded(self.features, places)).astype(np.int64)
+        classes: NDArray[np.int64] = self.estimator.predict(features_of_places(self.features, places)).astype(np.int64)
         return classes
 
 
@@ -73,10 +73,12 @@ def train(whole: WholeRelease, target: str, features: Sequence[str] | None = Non
             is missing.
     """
     goal, axes = chosen_axes(whole, target, features)
-    return fitted(goal, axes, examples_of(whole, goal, axes), estimator)
+    return fit_classifier(goal, axes, examples_of(whole, goal, axes), estimator)
 
 
-def fitted(goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, estimator: Any = None) -> Classifier:
+def fit_classifier(
+    goal: CategoricalAxis, axes: tuple[Axis, ...], examples: Examples, estimator: Any = None
+) -> Classifier:
     """Fits an estimator to weighted examples; see `train`.
 
     Args:
@@ -130,10 +132,10 @@ def examples_of(whole: WholeRelease, goal: CategoricalAxis, axes: tuple[Axis, ..
     summed = whole.counts.sum(axis=tuple(number for number in order.values() if number not in positions))
     table = np.transpose(summed, [sorted(positions).index(number) for number in positions])
     places = np.nonzero(table)
-    return Examples(encoded(axes, places[:-1]), places[-1], table[places])
+    return Examples(features_of_places(axes, places[:-1]), places[-1], table[places])
 
 
-def encoded(axes: Sequence[Axis], places: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+def features_of_places(axes: Sequence[Axis], places: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
     """Positions along axes as features, float64, shape (examples, numbers); see `Examples`.
 
     Args:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.applications.whole_release import application_refused
 from dphist_pipeline.base.domain import Axis, BandedAxis, BinnedAxis, ByText, CalendarAxis, CategoricalAxis
-from dphist_pipeline.base.tidying import tidied
+from dphist_pipeline.base.tidying import tidy
 from dphist_pipeline.errors import did_you_mean, first_of
 
 NOWHERE = -1
@@ -86,7 +86,7 @@ def _places_of_texts(axis: ByText, values: Any, nowhere: int) -> Places:
     """The positions of texts after `tidy`, each text looked up once."""
     encoded = _as_text(values).dictionary_encode()
     texts = axis.texts
-    places = [texts.get(tidied(text, axis.tidy), nowhere) for text in encoded.dictionary.to_pylist()]
+    places = [texts.get(tidy(text, axis.tidy), nowhere) for text in encoded.dictionary.to_pylist()]
     which = pc.fill_null(encoded.indices, len(places)).to_numpy(zero_copy_only=False)
     positions: Places = np.array([*places, nowhere], dtype=np.int64)[which]
     return positions

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dphist_pipeline.applications._group_rates import GroupRates
-from dphist_pipeline.applications.classification import chosen_axes, entropy_tree, examples_of, fitted
+from dphist_pipeline.applications.classification import chosen_axes, entropy_tree, examples_of, fit_classifier
 from dphist_pipeline.applications.coded_records import NOWHERE, places_of, read_public
 from dphist_pipeline.applications.synthetic_records import BATCH_ROWS, Whole
 from dphist_pipeline.applications.whole_family import WholeFamily
@@ -151,7 +151,9 @@ class FamilyReport:
                 for o in self.counts
             ],
         )
-        if marked := [row for count in self.counts for row in _named((count.table,), count.marked, MOST_MARKED)]:
+        if marked := [
+            row for count in self.counts for row in _rows_of_texts((count.table,), count.marked, MOST_MARKED)
+        ]:
             yield "Cells whose counts in these records are not those of the family", ["table", "cell"], marked
         if self.rates:
             header = f"not known to ± {100 * KNOWN_TO:.0f} points"
@@ -163,7 +165,7 @@ class FamilyReport:
         if unknown := [
             row
             for rate in self.rates
-            for row in _named((rate.table, rate.rates_of), rate.unknown_groups, MOST_OF_RATES)
+            for row in _rows_of_texts((rate.table, rate.rates_of), rate.unknown_groups, MOST_OF_RATES)
         ]:
             yield (
                 "Groups whose rates the noise hides: join them, or leave them out",
@@ -171,12 +173,14 @@ class FamilyReport:
                 unknown,
             )
         if marked := [
-            row for rate in self.rates for row in _named((rate.table, rate.rates_of), rate.marked, MOST_OF_RATES)
+            row
+            for rate in self.rates
+            for row in _rows_of_texts((rate.table, rate.rates_of), rate.marked, MOST_OF_RATES)
         ]:
             yield "Rates in these records that are not those of the family", ["table", "rates of", "rate"], marked
 
 
-def _named(keys: tuple[str, ...], texts: tuple[str, ...], most: int) -> Iterator[tuple[str, ...]]:
+def _rows_of_texts(keys: tuple[str, ...], texts: tuple[str, ...], most: int) -> Iterator[tuple[str, ...]]:
     yield from ((*keys, text) for text in texts[:most])
     if len(texts) > most:
         yield (*keys, f"and {len(texts) - most:,} more, which --json names")
@@ -221,7 +225,7 @@ def report_on(whole: Whole, file: Path, test: PublicTest | None = None) -> Synth
     if isinstance(whole, WholeFamily):
         return _report_on_family(whole, file)
     counts = _counts(whole, file)
-    return SyntheticReport(tuple(_sums(whole, counts)), None if test is None else _tested(whole, counts, test))
+    return SyntheticReport(tuple(_sums(whole, counts)), None if test is None else _test_result(whole, counts, test))
 
 
 def _report_on_family(whole: WholeFamily, file: Path) -> FamilyReport:
@@ -264,7 +268,7 @@ def _counts_of(
     # No number of records is below 0, however far below the interval lies.
     beyond = np.maximum(np.maximum(lower - counts, counts - np.maximum(upper, 0.0)), 0.0)
     nearest = np.clip(np.where(counts < lower, lower, upper) / (rows * scale), 0.0, 1.0)
-    outside = np.flatnonzero(beyond > max(scale, 1.0) * _missed(rows, nearest, scale > 1))
+    outside = np.flatnonzero(beyond > max(scale, 1.0) * _rounding_and_chance(rows, nearest, scale > 1))
     # By records, large cells would hide small groups whose rates are wrong by a factor.
     outside = outside[np.argsort(-(beyond / np.maximum(upper - lower, 1.0))[outside], kind="stable")]
     texts = tuple(
@@ -275,7 +279,9 @@ def _counts_of(
     return CountsOf(name, away.size, float(away.mean()), float(away.max()), float(apart), outside.size, texts)
 
 
-def _missed(rows: float | NDArray[np.float64], share: NDArray[np.float64], sampled: bool) -> NDArray[np.float64]:
+def _rounding_and_chance(
+    rows: float | NDArray[np.float64], share: NDArray[np.float64], sampled: bool
+) -> NDArray[np.float64]:
     """By how many of its rows a file may miss a share: by rounding, and by chance (95 %) where few are drawn."""
     chance = share * (1 - share) if sampled else 0.0
     return np.asarray(1 + 1e-9 + 1.96 * np.sqrt(rows * chance))
@@ -297,7 +303,7 @@ def _rates_of(
     rows = counts.sum(axis=number, keepdims=True)
     away = np.maximum(np.maximum(rates.lower - rates.rates, rates.rates - rates.upper), 0.0)
     nearest = np.where(rates.rates < rates.lower, rates.lower, rates.upper)
-    outside = np.flatnonzero((away * rows > _missed(rows, nearest, sampled)).ravel())
+    outside = np.flatnonzero((away * rows > _rounding_and_chance(rows, nearest, sampled)).ravel())
     outside = outside[np.argsort(-(away / np.maximum(rates.upper - rates.lower, 1e-3)).ravel()[outside], kind="stable")]
     parts = (rates.rates, rates.lower, rates.upper, np.broadcast_to(rows, counts.shape))
     numbers = np.stack([part.ravel()[outside] for part in parts], axis=1).tolist()
@@ -343,12 +349,12 @@ def _sums(whole: WholeRelease, file_counts: NDArray[np.int64]) -> Iterator[SumsB
         yield SumsBy(name, away.size, float(away.mean()), float(away.max()), float(apart))
 
 
-def _tested(whole: WholeRelease, file_counts: NDArray[np.int64], test: PublicTest) -> Tested:
+def _test_result(whole: WholeRelease, file_counts: NDArray[np.int64], test: PublicTest) -> Tested:
     examples = examples_of(replace(whole, counts=file_counts), test.target, test.features)
     (truth,) = places_of([test.target], test.table)
     is_inside = truth != NOWHERE
     frequent = np.bincount(examples.classes, weights=examples.weights).argmax()
-    accuracy = fitted(test.target, test.features, examples).accuracy(test.table)
+    accuracy = fit_classifier(test.target, test.features, examples).accuracy(test.table)
     return Tested(test.target.name, int(is_inside.sum()), accuracy, float((truth[is_inside] == frequent).mean()))
 
 

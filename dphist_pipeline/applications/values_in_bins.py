@@ -98,7 +98,7 @@ class NumberColumn:
         lower, upper, share = self.lower[bins], self.upper[bins], random.random(places.size)
         from_above = self.axis.closed == "right" and not self.is_whole
         if self.tilt.any():
-            share = _tilted(share, self.tilt[bins] * (-1 if from_above else 1))
+            share = _draws_of_tilt(share, self.tilt[bins] * (-1 if from_above else 1))
         if self.is_whole:
             values = np.minimum(lower + np.floor(share * (upper - lower)), upper - 1).astype(np.int64)
             kind = np.int32 if isinstance(self.axis, CalendarAxis) else np.int64
@@ -179,7 +179,7 @@ def _tilts(counts: NDArray[np.int64], widths: Reals) -> Reals:
     return np.clip(tilt, -1.0, 1.0)
 
 
-def _tilted(share: Reals, tilt: Reals) -> Reals:
+def _draws_of_tilt(share: Reals, tilt: Reals) -> Reals:
     """Uniform shares in [0, 1) as draws from the density 1 + tilt · (2x - 1): solves x + tilt · (x² - x) = share."""
     root = (1 - tilt) + np.sqrt((1 - tilt) ** 2 + 4 * tilt * share)
     return np.divide(2 * share, root, out=np.zeros_like(share), where=root > 0)

@@ -3,7 +3,7 @@
 Lines end at a line feed, with all carriage returns before it; where the header line ends in a carriage return alone,
 at each of both. DuckDB ends a line at every carriage return, takes the last of CR CR LF for the beginning of the next
 one, and cuts a text at a NUL. So a file that holds such signs, or ends of two kinds, is read from a copy with others in
-their place (see `marked`).
+their place (see `mark_line_ends`).
 
 Decoding never fails. In the encodings of one byte a sign, each byte is a sign of its own, also those to which
 windows-1252 gives none: two texts that differ in a file differ when they are read. In UTF-8, bytes that are no text
@@ -39,12 +39,12 @@ _END = re.compile("\r*\n|\r")
 _CRS = re.compile("\r+(\n?)")
 
 
-def _lost(error: UnicodeError) -> tuple[str, int]:
+def _replace_lost(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     return LOST, error.end
 
 
-codecs.register_error("dphist.lost", _lost)
+codecs.register_error("dphist.lost", _replace_lost)
 
 
 def compression_of(path: Path) -> str:
@@ -65,7 +65,7 @@ def opened_csv(path: Path) -> IO[bytes]:
     return unpacked
 
 
-def decoded(file: IO[bytes], encoding: Encoding) -> Iterator[str]:
+def decode_pieces(file: IO[bytes], encoding: Encoding) -> Iterator[str]:
     """The text of a file, from where it stands, piece by piece; a mark of the encoding stays as U+FEFF."""
     decoder = codecs.getincrementaldecoder(UTF_8)("dphist.lost")
     while piece := file.read(PIECE):
@@ -117,7 +117,7 @@ def _pieces_are(file: IO[bytes], fine: Callable[[str], bool]) -> bool:
     return True
 
 
-def marked(pieces: Iterator[str], cr_ends: bool) -> Iterator[str]:
+def mark_line_ends(pieces: Iterator[str], cr_ends: bool) -> Iterator[str]:
     """A text whose lines DuckDB finds: signs that would end one, or cut a text, are marked; no two texts give the same.
 
     A carriage return at the end of the text belongs to the end of its line.
@@ -166,7 +166,7 @@ def doubt_of_header(names: Collection[str], delimiter: str) -> str:
         return ""
     (name,) = names
     if _SEPARATOR.fullmatch(name):
-        return f"the first line is `sep=`, for spreadsheets: remove that line{_declared(name)}"
+        return f"the first line is `sep=`, for spreadsheets: remove that line{_declared_sign(name)}"
     counts = {sign: name.count(sign) for sign in _SIGNS_BETWEEN if sign != delimiter}
     sign = max(counts, key=counts.__getitem__)
     if counts[sign]:
@@ -180,7 +180,7 @@ def doubt_of_line(line: str, quote: str) -> str:
     if not line.strip():
         return "its first line is empty. Write "
     if _SEPARATOR.fullmatch(line):
-        return f"its first line is `sep=`, for spreadsheets. Remove that line{_declared(line)}. Then write "
+        return f"its first line is `sep=`, for spreadsheets. Remove that line{_declared_sign(line)}. Then write "
     if '"' in line and not quote:
         return "it has quotes: declare `csv_quote: rfc` if names stand in them. Else it takes "
     filled = [part for part in re.split(r"[,;\t|]", line) if part.strip('" ')]
@@ -189,7 +189,7 @@ def doubt_of_line(line: str, quote: str) -> str:
     return ""
 
 
-def _declared(line: str) -> str:
+def _declared_sign(line: str) -> str:
     sign = re.sub(r"(?i)sep=", "", line.strip('" \r\n'))[:1]
     return f', and declare `csv_delimiter: "{_SIGNS_BETWEEN[sign]}"`' if sign in _SIGNS_BETWEEN else ""
 

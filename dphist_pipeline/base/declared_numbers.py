@@ -68,7 +68,7 @@ class ExactEdges:
     edges: tuple[str | None, ...]
 
 
-def moved(axis: BinnedAxis, kind: str) -> BinnedAxis:
+def axis_for_type(axis: BinnedAxis, kind: str) -> BinnedAxis:
     """The axis with edges for values of a floating type that are widened to doubles; itself for other types."""
     if kind not in ("FLOAT16", "FLOAT"):
         return axis
@@ -171,7 +171,7 @@ def keys_of(axis: ByText, kind: str) -> Keys:
     for text, place in texts.items():
         number = _number_of(text) if numbers else text
         if same.setdefault(number, place) != place:
-            twice = f"{_named(axis, same[number])} and {_named(axis, place)} are one number; keep one of them"
+            twice = f"{_text_at(axis, same[number])} and {_text_at(axis, place)} are one number; keep one of them"
         key, mend = key_of(text, kind)
         if key is not None:
             places[key] = place
@@ -180,12 +180,12 @@ def keys_of(axis: ByText, kind: str) -> Keys:
         elif mend:
             mends.setdefault(place, mend)
     missed = [
-        f"{_named(axis, place)} (write {mend})"
+        f"{_text_at(axis, place)} (write {mend})"
         for place, mend in mends.items()
         # Beside a category `true`, nobody means truth by a category `1`.
         if place not in possible and not (kind == "BOOLEAN" and mend.strip("'") in places)
     ]
-    never = tuple(_named(axis, place) for place in sorted({*texts.values()} - possible))
+    never = tuple(_text_at(axis, place) for place in sorted({*texts.values()} - possible))
     problem = ""
     if missed:
         problem = f"has type {kind}, whose values never match {first_of(missed, MOST_SHOWN)}"
@@ -289,7 +289,7 @@ def _days(text: str) -> str:
     return " or ".join(map(repr, dict.fromkeys(days)))
 
 
-def _named(axis: ByText, place: int) -> str:
+def _text_at(axis: ByText, place: int) -> str:
     """A declared text of a position; accepted spellings are not shown, since they may come from a file."""
     texts = axis.bands if isinstance(axis, BandedAxis) else {value: at for at, value in enumerate(axis.values)}
     return repr(next(text for text, at in texts.items() if at == place))

@@ -24,7 +24,7 @@ def installed_minor(name: str) -> str:
     return match[0] if match else metadata.version(name)
 
 
-def untested() -> tuple[str, ...]:
+def untested_engines() -> tuple[str, ...]:
     """The engines that would read and count here and are not the suite's, as decisions name them: `duckdb=2.1`."""
     minors = {name: installed_minor(name) for name in HELD}
     return tuple(f"{name}={minor}" for name, minor in minors.items() if minor != SUITE[name])

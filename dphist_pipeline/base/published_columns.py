@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dphist_pipeline.base.languages.texts import marked
+from dphist_pipeline.base.languages.texts import mark_text
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ VALUE_COLUMNS = (
         "estimate",
         "double",
         "the released count: the one to use",
-        marked("estimated number of (bounded) rows in the cell, not cut off at 0"),
+        mark_text("estimated number of (bounded) rows in the cell, not cut off at 0"),
         is_digested=True,
         is_summed=True,
     ),
@@ -54,7 +54,7 @@ VALUE_COLUMNS = (
         "unbiased_estimate",
         "double",
         "the exact count plus noise, or a linear estimate of it, where the mechanism paid for such",
-        marked("the number that the interval belongs to: the noisy count itself, or a linear estimate of it"),
+        mark_text("the number that the interval belongs to: the noisy count itself, or a linear estimate of it"),
         "from reports alone, right on average: neither rounded nor made consistent",
         null=_UNPAID,
         is_digested=True,
@@ -64,7 +64,7 @@ VALUE_COLUMNS = (
         "ci_lower",
         "double",
         "95 % interval of the true bounded count, lower end",
-        marked("lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro"),
+        mark_text("lower end of the 95 % interval of the cell, not cut off at 0; for sums ask a macro"),
         "95 % interval of how many of the reported values lie there, lower end",
         null=_UNPAID,
     ),
@@ -72,7 +72,7 @@ VALUE_COLUMNS = (
         "ci_upper",
         "double",
         "95 % interval of the true bounded count, upper end",
-        marked("upper end of the 95 % interval of the cell; for sums ask a macro"),
+        mark_text("upper end of the 95 % interval of the cell; for sums ask a macro"),
         "95 % interval of how many of the reported values lie there, upper end",
         null=_UNPAID,
     ),

@@ -189,7 +189,7 @@ class Reading:
         if name == "lines":
             before = "it was allowed as CSV was read before 0.3.0, and CSV is read otherwise now"
             return f"{before}:{LINE_BY_LINE}Allow it anew"
-        written = next(each.metadata.get("written") for each in fields(self) if each.name == name) or _shown
+        written = next(each.metadata.get("written") for each in fields(self) if each.name == name) or _option_text
         return f"{name} is {written(getattr(allowed, name))} there, {written(getattr(self, name))} here"
 
     @property
@@ -239,7 +239,7 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool) or (isinstance(value, str) and len(value) <= 4000)
 
 
-def _shown(value: object) -> str:
+def _option_text(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(value) or "nothing"
     if isinstance(value, bool):

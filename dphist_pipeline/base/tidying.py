@@ -21,7 +21,7 @@ BLANKS = " \t\n\v\f\r\u00a0"
 DOTTED_I = "\u0130"  # Python makes two signs of it, and DuckDB an i
 
 
-def tidied(text: str, steps: Iterable[str]) -> str:
+def tidy(text: str, steps: Iterable[str]) -> str:
     """A text after the declared steps, in their order."""
     for step in steps:
         text = _TIDYING[step](text)
@@ -29,7 +29,7 @@ def tidied(text: str, steps: Iterable[str]) -> str:
 
 
 def tidied_sql(text: str, steps: Sequence[str]) -> str:
-    """SQL of a text of bounded length after the steps, as `tidied` in Python; null stays null, no text raises."""
+    """SQL of a text of bounded length after the steps, as `tidy` in Python; null stays null, no text raises."""
     forms = {"trim": f"trim({{}}, '{BLANKS}')", "lower": "lower({})", "nfc": "nfc_normalize({})"}
     for step in steps:
         text = forms[step].format(text)

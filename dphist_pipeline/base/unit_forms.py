@@ -60,23 +60,23 @@ def _table() -> tuple[dict[str, str], dict[str, str], tuple[tuple[int, int], ...
     return lower, other, tuple(unknown)
 
 
-def trimmed(text: str) -> str:
+def trim_all(text: str) -> str:
     """The text by `trim_all`."""
     return text.strip(_BLANKS)
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """The text by `fold`."""
     if text.isascii():
         return text.lower()
-    known = _unknown().search(text) is None
+    known = _unknown_letters().search(text) is None
     text = unicodedata.normalize("NFC", text) if known else text
     text = text.translate(_letters()).replace(_DOTTED_I, "i")
     return unicodedata.normalize("NFC", text) if known else text
 
 
 @cache
-def _unknown() -> re.Pattern[str]:
+def _unknown_letters() -> re.Pattern[str]:
     return re.compile(f"[{_class(_table()[2], _IN_PYTHON)}]")
 
 

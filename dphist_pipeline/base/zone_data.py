@@ -51,7 +51,7 @@ def zone_difference(zone: str, since: datetime) -> ZoneDifference | None:
     """
     first = int(since.timestamp()) // HALF_HOUR * HALF_HOUR
     every = f"range({first}, {first + DAYS * 24 * 3600}, {HALF_HOUR})"
-    by_duckdb = _asked(f"SELECT {_LOCAL} FROM (SELECT unnest({every}) AS instant) ORDER BY instant", zone)
+    by_duckdb = _query_rows(f"SELECT {_LOCAL} FROM (SELECT unnest({every}) AS instant) ORDER BY instant", zone)
     if by_duckdb is None:
         return None
     rules = zoneinfo.ZoneInfo(zone)
@@ -98,12 +98,12 @@ def spans_of(zone: str, start: datetime, end: datetime) -> list[tuple[int, int]]
     instants = " UNION ALL ".join(f"SELECT unnest(range({at - FARTHEST}, {at + FARTHEST})) AS instant" for at in bounds)
     inside = f"SELECT instant, {_LOCAL} >= {bounds[0]} AND {_LOCAL} < {bounds[1]} AS inside FROM ({instants})"
     before = f"SELECT *, lag(inside, 1, false) OVER (ORDER BY instant) AS before FROM ({inside})"
-    changed = _asked(f"SELECT instant FROM ({before}) WHERE inside <> before ORDER BY instant", zone)
+    changed = _query_rows(f"SELECT instant FROM ({before}) WHERE inside <> before ORDER BY instant", zone)
     changes = [instant for (instant,) in changed or ()]
     return list(zip(changes[::2], changes[1::2], strict=True))
 
 
-def _asked(sql: str, zone: str) -> list[Any] | None:
+def _query_rows(sql: str, zone: str) -> list[Any] | None:
     """Rows that a DuckDB without any file gives; None where it does not know the zone."""
     import duckdb
 

@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from dphist_pipeline.base.files import named_store
 from dphist_pipeline.cli.commands import LazyCommands
-from dphist_pipeline.cli.failures import failed, without_control
+from dphist_pipeline.cli.failures import failure_of, without_control
 from dphist_pipeline.cli.terminal import err, out, print_json
 
 INTERRUPTED = 130
@@ -80,7 +80,7 @@ def _run() -> tuple[str, int, dict[str, Any]]:
     except WRONG_USAGE as error:
         return _usage(error), getattr(error, "exit_code", 2), {**facts, "code": "usage"}
     except Exception as error:
-        return failed(error)
+        return failure_of(error)
     interrupted = "interrupted. Nothing is lost: run the same command again to continue."
     return interrupted if code == INTERRUPTED else "", code, {**facts, "code": "interrupted"}
 

@@ -15,7 +15,7 @@ NOT_ALLOWED = (
 )
 
 
-def failed(error: Exception) -> tuple[str, int, dict[str, Any]]:
+def failure_of(error: Exception) -> tuple[str, int, dict[str, Any]]:
     """The message, the exit code and the facts of an error; an engine's message is withheld.
 
     Raises:

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 
 # Help and usage errors need none of these, and their imports take longer than everything else.
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _read_by(statement: Statement) -> dict[str, str]:
     facts = {}
     for kind, called in (("source", "reads"), ("query", "by query"), ("engine", "by Spark at")):
         decisions = [
-            f"{statement.called(decision)} (entry {decision.number})"
+            f"{statement.name_of_decision(decision)} (entry {decision.number})"
             for decision in statement.decisions
             if decision.kind == kind
         ]
@@ -391,7 +391,7 @@ def table_lines(
     name = sum(column.least + len(GAP) for column in columns[:keys])
     if name + max((column.least for column in columns[keys:]), default=0) > width:
         return [([], _one_by_one(header, rows, keys, width))]
-    return [_drawn([columns[place] for place in part], width) for part in _parts(columns, width, keys)]
+    return [_table_lines([columns[place] for place in part], width) for part in _parts(columns, width, keys)]
 
 
 def _one_by_one(header: Sequence[str], rows: Sequence[Sequence[str]], keys: int, width: int) -> list[str]:
@@ -402,7 +402,7 @@ def _one_by_one(header: Sequence[str], rows: Sequence[Sequence[str]], keys: int,
         lines.append(" ".join(filter(None, (text.strip() for text in row[:keys]))))
         for head, text in zip(header[keys:], row[keys:], strict=True):
             start = f"{GAP}{head.strip():<{heads}}{GAP}"
-            for part in _wrapped([_pieces(text.strip())], width - len(start)):
+            for part in _wrap_lines([_pieces(text.strip())], width - len(start)):
                 lines.append(f"{start}{part}".rstrip())
                 start = " " * len(start)
     return lines
@@ -449,13 +449,13 @@ def _parts(columns: Sequence[_Column], width: int, keys: int) -> list[list[int]]
     return parts
 
 
-def _drawn(columns: Sequence[_Column], width: int) -> tuple[list[str], list[str]]:
+def _table_lines(columns: Sequence[_Column], width: int) -> tuple[list[str], list[str]]:
     widths = _widths(columns, width - len(GAP) * (len(columns) - 1))
     heads: list[str] = []
     below: list[str] = []
     for place, row in enumerate(zip(*(column.texts for column in columns), strict=True)):
         lines = below if place else heads
-        cells = [list(_wrapped(text, most)) for text, most in zip(row, widths, strict=True)]
+        cells = [list(_wrap_lines(text, most)) for text, most in zip(row, widths, strict=True)]
         for number in range(max(map(len, cells))):
             parts = [cell[number] if number < len(cell) else "" for cell in cells]
             padded = [part + " " * (most - cell_len(part)) for part, most in zip(parts, widths, strict=True)]
@@ -475,7 +475,7 @@ def _widths(columns: Sequence[_Column], room: int) -> list[int]:
     return widths
 
 
-def _wrapped(text: Sequence[Sequence[str]], most: int) -> Iterator[str]:
+def _wrap_lines(text: Sequence[Sequence[str]], most: int) -> Iterator[str]:
     for pieces in text:
         line = pieces[0]
         for piece in pieces[1:]:

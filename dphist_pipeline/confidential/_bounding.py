@@ -211,19 +211,19 @@ def _hash(key: bytes) -> pl.Expr:
 
 
 def _most_rows(bytes_each: int) -> int:
-    """How many rows may be in memory at once; Polars numbers them by 32 bits."""
+    """The number of rows that may be in memory at once; Polars numbers them by 32 bits."""
     return max(1, min(memory_limit() // bytes_each, 1 << 30))
 
 
 def _rows_by_hash(rows: pl.LazyFrame) -> pl.DataFrame:
-    """How many rows each hash of a unit has, as `value` and `len`, added up as they are read."""
+    """The number of rows of each hash of a unit, as `value` and `len`, added up as they are read."""
     return rows.group_by(value="hash").agg(len=pl.len()).collect(engine="streaming")
 
 
 def _corrections(
     rows: pl.LazyFrame, hashes: pl.DataFrame, words: Sequence[str], max_rows: int, key: bytes
 ) -> Iterator[tuple[Numbers, Numbers]]:
-    """What bounding changes of the counts of all rows: codes, and what to add to the rows of each.
+    """The corrections of the counts of all rows by bounding: codes, and what to add to the rows of each.
 
     Args:
         rows: with `unit`, its `hash`, and `words`.

@@ -35,7 +35,7 @@ MOST_ON_AN_AXIS = 1 << 16
 
 
 class Query(ABC):
-    """What a measurement computes from exact counts, and how far that moves.
+    """A query: the numbers that a measurement computes from exact counts, and how far they move.
 
     Attributes:
         measurement: its name in the journal.
@@ -115,7 +115,7 @@ class Sums(Linear):
 
     @property
     def sizes(self) -> Numbers:
-        """How many cells each group has."""
+        """The number of cells of each group."""
         return np.bincount(self.groups).astype(np.int64)
 
     @property
@@ -228,11 +228,11 @@ class WeightedSums(Linear):
         """
         sums = exact.reshape(self.shape)
         for axis, line in enumerate(self.lines):
-            sums = np.moveaxis(_weighted(line, np.moveaxis(sums, axis, 0)), 0, axis)
+            sums = np.moveaxis(_weighted_sums(line, np.moveaxis(sums, axis, 0)), 0, axis)
         return sums.ravel()
 
 
-def _weighted(line: Numbers, numbers: Numbers) -> Numbers:
+def _weighted_sums(line: Numbers, numbers: Numbers) -> Numbers:
     """The numbers along the first axis, within ±2^52, times row 0, then their sums by the other rows; exact, cut off.
 
     Halves of 26 bits are summed apart: 2^16 products of at most 2^26 · 2^16 fit. What the low halves have above 26 bits

@@ -10,7 +10,7 @@ LARGEST_WORD = 1 << 62
 
 
 def words_of(domain: Domain) -> list[list[tuple[int, int]]]:
-    """How rows are packed: for each word its axes, each with the difference of the word for one position.
+    """The packing of rows: for each word its axes, each with the difference of the word for one position.
 
     Args:
         domain: of any number of cells. Consecutive axes share a word while it has at most `LARGEST_WORD` values.

@@ -27,7 +27,7 @@ def count_marginals(plan: CountingPlan, staged: Path, key: bytes) -> Numbers:
     words = words_of(plan.domain)
     counts = [np.zeros(marginal.cells, dtype=np.int64) for marginal in plan.marginals]
     levels = [[None if one is None else np.array(one) for one in marginal.groups] for marginal in plan.marginals]
-    for found, rows in _in_chunks(_kept(plan, staged, names_of(words), key)):
+    for found, rows in _in_chunks(_row_words(plan, staged, names_of(words), key)):
         places = {
             axis: found[number] // stride % plan.domain.shape[axis]
             for number, word in enumerate(words)
@@ -48,7 +48,7 @@ def _in_chunks(parts: Iterator[tuple[Numbers, Numbers]]) -> Iterator[tuple[Numbe
             yield found[:, start : start + CHUNK_ROWS], rows[start : start + CHUNK_ROWS]
 
 
-def _kept(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
+def _row_words(plan: CountingPlan, staged: Path, names: list[str], key: bytes) -> Iterator[tuple[Numbers, Numbers]]:
     """Distinct kept rows as words, shape (words, rows), and how often each was kept; in several parts."""
     if plan.privacy_unit == "row":
         yield counted_rows(staged, names)

@@ -70,7 +70,7 @@ def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int
     if plan.marginals:
         rows = counts = table_counts.count_marginals(plan, staged, key)
     elif plan.domain.amount is not None:
-        rows, counts = _split(plan, plan.domain.amount, staged, key)
+        rows, counts = _amount_counts(plan, plan.domain.amount, staged, key)
     elif plan.privacy_unit == "row":
         rows = counts = count_rows(staged, plan.domain.cells)
     else:
@@ -80,7 +80,9 @@ def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int
     return counts, row_tables.observe_rows(plan, plan.rows_seen, staged, rows, key)
 
 
-def _split(plan: CountingPlan, axis: int, staged: Path, key: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _amount_counts(
+    plan: CountingPlan, axis: int, staged: Path, key: bytes
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Kept rows of the cells of the grid without its amount, and the parts of rows in all cells.
 
     Privacy. A kept row of k parts adds k to its cell at the upper end and M - k to the one at the lower, both from 0
@@ -100,7 +102,7 @@ def _split(plan: CountingPlan, axis: int, staged: Path, key: bytes) -> tuple[NDA
 
 
 def _count_misfiled(plan: CountingPlan | None, folder: Path, problem: str, key: bytes) -> NDArray[np.int64]:
-    """How many rows a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
+    """Counts the rows that a plan of misfiled rows takes, at most T of each unit, shape (1,); 0 without one."""
     if plan is None or plan.rows_seen is None:
         return np.zeros(1, dtype=np.int64)
     apart = folder / "misfiled"

@@ -42,7 +42,7 @@ class JournalMismatch(AfterCharge):
 
 
 class AnswerStore(Protocol):
-    """Where measurements leave what they drew. Studies have none, being in no ledger: every query is drawn anew."""
+    """A store of answers that were drawn. Studies have none, being in no ledger: every query is drawn anew."""
 
     def answer(self, step: str, query: Mapping[str, str], draw: Draw) -> NDArray[np.int64]:
         """The only answer to `query` under the name `step`; drawn where there is none yet.

@@ -2,7 +2,7 @@
 
 The only place where exact numbers are shown, and no account covers what somebody does after seeing them. So they take
 one way: this module reads, counts and writes them to a terminal itself. It returns nothing, keeps nothing, and no error
-that leaves it holds what a record held. Nothing but `releasing.looking` may import it (see the import contracts).
+that leaves it holds what a record held. Nothing but `releasing.operator_look` may import it (see the import contracts).
 
 Of the source it shows periods, and spellings that are not declared; of the counts, axes and units.
 """
@@ -28,7 +28,7 @@ from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.confidential import cube, row_tables
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading._positions import Positions
-from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepared, stage_rows
+from dphist_pipeline.confidential.reading.ingest import in_period, moment_of, opened_source, prepare_rows, stage_rows
 from dphist_pipeline.confidential.reading.source import OpenedSource, engine_settings, withheld
 from dphist_pipeline.confidential.row_queries import ObservedRows
 from dphist_pipeline.errors import Refused
@@ -124,8 +124,8 @@ def _lines(
 
 
 def _axis_lines(plan: CountingPlan, seen: SeenRows | None, rows: int, observed: ObservedRows) -> Iterator[str]:
-    spellings = seen.spellings if seen is not None else [None] * len(plan.read.axes)
-    by_axis = dict(zip((axis.name for axis in plan.read.axes), spellings, strict=True))
+    spellings = seen.spellings if seen is not None else [None] * len(plan.axes_read.axes)
+    by_axis = dict(zip((axis.name for axis in plan.axes_read.axes), spellings, strict=True))
     for axis, (unparsed, undeclared) in zip(plan.domain.axes, observed.failures, strict=True):
         common = by_axis.get(axis.name, [])  # what is derived has no spelling
         declared = f"declared {rows - unparsed - undeclared:,}"
@@ -201,13 +201,13 @@ class SeenRows:
 def count_source_rows(plan: CountingPlan, folder: Path) -> SeenRows | None:
     """Counts the rows of a source; None where the engine fails on what rows hold."""
     with opened_source(plan.source, folder, plan.time_zone) as (connection, opened):
-        source, axes, parameters = prepared(plan, opened, connection)
+        source, axes, parameters = prepare_rows(plan, opened, connection)
         for axis in axes:
             if axis.table:
                 connection.execute(axis.table, dict(axis.parameters))
         try:
             *rows, first, last = _periods(connection, plan, source, parameters)
-            broken, unreadable = _broken(connection, opened), _unreadable(connection, opened)
+            broken, unreadable = _broken_rows(connection, opened), _unreadable(connection, opened)
         except duckdb.Error:
             return None
         spellings = [_spellings(connection, plan, source, parameters, number, axis) for number, axis in enumerate(axes)]
@@ -227,7 +227,7 @@ def _periods(
     return rows, within, unparsed, first, last
 
 
-def _broken(connection: duckdb.DuckDBPyConnection, opened: OpenedSource) -> int:
+def _broken_rows(connection: duckdb.DuckDBPyConnection, opened: OpenedSource) -> int:
     """Rows of a CSV file with bytes that are no text in its encoding; 0 of other sources."""
     if not opened.is_csv:
         return 0
@@ -252,7 +252,7 @@ def _spellings(
     number: int,
     read: Positions,
 ) -> list[tuple[str, int]] | None:
-    axis = plan.read.axes[number]
+    axis = plan.axes_read.axes[number]
     spelling = f"left(TRY_CAST({identifier(axis.column)} AS VARCHAR), {LONGEST_SPELLING})"
     rows = f"SELECT {spelling} AS written, {read.value} AS value_{number}, {read.absent} AS absent_{number}"
     rows += f" FROM ({source.relation}) WHERE {in_period(plan, source)}"

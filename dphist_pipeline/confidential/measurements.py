@@ -120,8 +120,10 @@ class PrivateCounts:
             raise MeasurementMisuse(
                 f"'{budget.step}' would add noise of a scale above 10^7 to a level: raise its epsilon"
             )
-        spent = budget.split(**{f"{budget.step}_level_{number}": share for number, share in enumerate(level_shares, 1)})
-        return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, spent, strict=True)]
+        level_budgets = budget.split(
+            **{f"{budget.step}_level_{number}": share for number, share in enumerate(level_shares, 1)}
+        )
+        return [self.noisy_sums(nodes, level) for nodes, level in zip(levels, level_budgets, strict=True)]
 
     def noisy_contrasts(self, budget: Budget) -> NoisyContrasts:
         """Noisy totals, and left halves minus right ones, along every axis; spends the budget."""
@@ -141,10 +143,10 @@ class PrivateCounts:
         _refuse_all_but_budgets(budget)
         query = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
         if self.__answers is not None:
-            packed = np.concatenate([np.append(len(line), line.ravel()) for line in query.lines])
+            packed_lines = np.concatenate([np.append(len(line), line.ravel()) for line in query.lines])
             free = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
-            kept = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed)
-            query = WeightedSums(_unpack_lines(kept, self.domain.shape), self.domain.shape)
+            stored_lines = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed_lines)
+            query = WeightedSums(_unpack_lines(stored_lines, self.domain.shape), self.domain.shape)
         values, scale = self.__measure(query, budget)
         return NoisyWeightedSums(values, tuple(map(weighted_line, query.lines)), scale)
 
@@ -264,13 +266,13 @@ def _spend(query: Query | RowQuery, budget: Budget, scale: Fraction) -> dict[str
     return {**facts, "scale": str(scale), "partition": query.digest}
 
 
-def _unpack_lines(kept: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
+def _unpack_lines(packed_lines: NDArray[np.int64], shape: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
     """The weights along each axis, from the number of their rows and the rows."""
     lines = []
     for size in shape:
-        end = 1 + int(kept[0]) * size
-        lines.append(kept[1:end].reshape(-1, size))
-        kept = kept[end:]
+        end = 1 + int(packed_lines[0]) * size
+        lines.append(packed_lines[1:end].reshape(-1, size))
+        packed_lines = packed_lines[end:]
     return tuple(lines)
 
 
@@ -288,7 +290,7 @@ def _refuse_all_but_budgets(budget: object) -> None:
 
 
 def _noisy_answer(query: Query, exact: NDArray[np.int64], scale: Fraction) -> NDArray[np.int64]:
-    """What a measurement says: the query's exact numbers with noise."""
+    """The answer to a query: its exact numbers with noise."""
     if isinstance(query, Choice):
         return _noisy_winners(query.scores(exact), scale)
     if isinstance(query, Buckets):
@@ -317,21 +319,21 @@ def _noisy_winners(scores: Sequence[NDArray[np.int64]], scale: Fraction) -> NDAr
     refinement, so no run that ends has seen it.
     """
     ends = np.cumsum([part.size for part in scores])[:-1]
-    drawn = np.split(noise.geometric(scale, sum(part.size for part in scores)), ends)
-    cut = [part.clip(-LARGEST_SCORE, LARGEST_SCORE) for part in scores]
-    winners = [np.argmax(part + more) for part, more in zip(cut, drawn, strict=True)]
+    noises = np.split(noise.geometric(scale, sum(part.size for part in scores)), ends)
+    capped_scores = [part.clip(-LARGEST_SCORE, LARGEST_SCORE) for part in scores]
+    winners = [np.argmax(part + more) for part, more in zip(capped_scores, noises, strict=True)]
     return np.array(winners, dtype=np.int64)
 
 
 def _noisy_buckets(costs: Sequence[NDArray[np.int64]], scale: Fraction) -> NDArray[np.int64]:
-    """Where the buckets start that together cost least, each minus its own one-sided geometric noise.
+    """The starts of the buckets that together cost least, each minus its own one-sided geometric noise.
 
     Nothing is cut off but noise at 2^62, as in `_noisy_winners`: sums beyond int64 are made of Python's whole numbers.
     """
     from dphist_pipeline.solvers.trees.dyadic_buckets import cheapest_buckets
 
-    drawn = noise.geometric(scale, sum(part.size for part in costs))
+    noises = noise.geometric(scale, sum(part.size for part in costs))
     ends = np.cumsum([part.size for part in costs])[:-1]
-    noisy = [part - less for part, less in zip(costs, np.split(drawn, ends), strict=True)]
+    noisy = [part - less for part, less in zip(costs, np.split(noises, ends), strict=True)]
     fits = all(int(np.abs(part).max()) * costs[0].size < 1 << 62 for part in noisy)
     return cheapest_buckets(noisy if fits else [part.astype(object) for part in noisy])

@@ -41,7 +41,7 @@ LARGEST_GEOMETRIC = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _ThresholdTable:
     """A law with its 63-bit thresholds, rising; the first is 0."""
 
     law: Law
@@ -72,14 +72,14 @@ class _Table:
 
 
 @lru_cache(maxsize=64)
-def _table(law: Law) -> _Table:
+def _table(law: Law) -> _ThresholdTable:
     falling = np.fromiter(law.thresholds(WORD_BITS), dtype=np.uint64)
     rising = falling[::-1].copy()
     firsts = np.arange(1 << 16, dtype=np.uint64) << GUIDE_SHIFT
     below = np.searchsorted(rising, firsts)
     up_to = np.searchsorted(rising, firsts + (firsts[1] - np.uint64(1)), "right")
     rising.flags.writeable = False
-    return _Table(law, rising, np.where(below == up_to, below, -1))
+    return _ThresholdTable(law, rising, np.where(below == up_to, below, -1))
 
 
 def discrete_laplace(scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -113,14 +113,14 @@ def geometric(scale: Fraction, size: int) -> NDArray[np.int64]:
 
 def _draw(scale: Fraction, size: int) -> NDArray[np.int64]:
     noise = np.empty(size, dtype=np.int64)
-    sampler = _signed if scale <= LARGEST_TABLE else _difference
+    sampler = _signed_value if scale <= LARGEST_TABLE else _difference
     for start in range(0, size, BLOCK):
         part = noise[start : start + BLOCK]
         np.clip(sampler(scale, part.size), -LARGEST_NOISE, LARGEST_NOISE, out=part)
     return noise
 
 
-def _signed(scale: Fraction, size: int) -> NDArray[np.int64]:
+def _signed_value(scale: Fraction, size: int) -> NDArray[np.int64]:
     words = random_words(size)
     drawn = _table(Law("laplace_magnitude", 1 / scale)).magnitudes(words >> np.uint64(1))
     drawn[(words & np.uint64(1)).astype(bool)] *= -1

@@ -21,7 +21,7 @@ from dphist_pipeline.spec.sources import PrivacyUnit, Source, SqlFile
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """Where records are, and how they are read."""
+    """The source of the records: where they are, and how they are read."""
 
     written: Source  # as in the spec, for messages; what the environment gave is never shown
     reading: Reading  # as an operator allowed it; files must lie in its folder, where it has one
@@ -46,13 +46,13 @@ class Marginal:
 
     @property
     def cells(self) -> int:
-        """How many cells the table has."""
+        """The number of cells of the table."""
         return prod(self.shape)
 
 
 @dataclass(frozen=True)
 class UnitRows:
-    """What is derived of each unit's own rows before they are counted."""
+    """Derives values of each unit's own rows before they are counted."""
 
     read: tuple[Axis, ...]  # the axes whose columns are read; they put a unit's rows in order
     values: tuple[int | UnitValue, ...]  # of each axis of the grid: the axis that is read, or what is derived
@@ -86,7 +86,7 @@ class CountingPlan:
     misfiled: CountingPlan | None = None  # takes the rows that no period looks for in this period's own files
 
     @property
-    def read(self) -> Domain:
+    def axes_read(self) -> Domain:
         """The axes whose columns are read."""
         return self.domain if self.per_unit is None else Domain(self.per_unit.read)
 

@@ -45,7 +45,7 @@ class Limits:
 
     @property
     def parts(self) -> int:
-        """How many units' parts differ between neighbours."""
+        """The number of units whose parts differ between neighbours."""
         return 2 if self.substitute else 1
 
 
@@ -102,7 +102,7 @@ class RowQuery(ABC):
 
     @property
     def digest(self) -> str:
-        """What the journal keeps of it beside the measurement; empty where the domain says it all."""
+        """The digest that the journal keeps beside the measurement's name; empty where the domain says it all."""
         return ""
 
 
@@ -157,7 +157,7 @@ class RowsCutBy(RowQuery):
 
     @property
     def digest(self) -> str:
-        """Which axis."""
+        """The number of the axis, as text."""
         return f"axis {self.axis}"
 
     def answers(self, observed: ObservedRows) -> Numbers:

@@ -53,7 +53,7 @@ class Block:
 
     @cached_property
     def rows_of_period(self) -> Numbers:
-        """How many rows of the period each unit has, those before this block among them; shape (units,)."""
+        """The number of rows of the period of each unit, those before this block among them; shape (units,)."""
         new = self.units[self.carried :][self.inside[self.carried :]]
         counts = np.bincount(new, minlength=self.number_of_units)
         counts[:1] += self.counted
@@ -61,7 +61,7 @@ class Block:
 
     @property
     def number_of_units(self) -> int:
-        """How many units have rows here."""
+        """The number of units that have rows here."""
         return int(self.units[-1]) + 1 if self.units.size else 0
 
     @cached_property
@@ -98,7 +98,7 @@ class UnitValue(ABC):
     def positions(self, block: Block, axis: Axis) -> Numbers:
         """The position of each row along the derived axis, `NONE` where it lies in no cell; proved in each class."""
 
-    def carried(self, days: Numbers, places: Numbers) -> Numbers:
+    def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """Which rows of a unit that goes on later rows need beside its last one and the period's first one.
 
         Args:
@@ -107,7 +107,7 @@ class UnitValue(ABC):
         return np.zeros(0, dtype=np.int64)
 
 
-def binned(axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:
+def binned_positions(axis: Axis, values: Numbers, known: NDArray[np.bool_] | None = None) -> Numbers:
     """Positions of whole numbers along a binned axis; `other`, or none, where the value is not known."""
     assert isinstance(axis, BinnedAxis)
     nowhere = NONE if axis.other_cell is None else axis.other_cell
@@ -139,9 +139,9 @@ class Number(UnitValue):
         key = block.units * span + (block.days - least)
         begins = block.units * span + np.clip(block.since(self.within) - least, 0, span - 1)
         earlier = np.arange(key.size) - np.searchsorted(key, begins)
-        return binned(axis, np.maximum(earlier, 0) + 1)
+        return binned_positions(axis, np.maximum(earlier, 0) + 1)
 
-    def carried(self, days: Numbers, places: Numbers) -> Numbers:
+    def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """The last K rows: where the window reaches beyond them, the number is above K, whichever rows lie there."""
         return np.arange(max(0, days.size - self.most), days.size)
 
@@ -161,7 +161,7 @@ class DaysSince(UnitValue):
         before = np.roll(block.days, 1)
         known = (np.roll(block.units, 1) == block.units) & (before >= block.since(self.within))
         known[:1] = False
-        return binned(axis, np.where(known, block.days - before, 0), known)
+        return binned_positions(axis, np.where(known, block.days - before, 0), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class IsNew(UnitValue):
         seen[order] = same & (np.roll(days, 1) >= block.since(self.within)[order])
         return np.where(seen, NO, YES)
 
-    def carried(self, days: Numbers, places: Numbers) -> Numbers:
+    def rows_to_carry(self, days: Numbers, places: Numbers) -> Numbers:
         """The last row of each position."""
         place = places[self.of]
         _, last = np.unique(place[::-1], return_index=True)
@@ -226,7 +226,7 @@ class Count(UnitValue):
 
     def positions(self, block: Block, axis: Axis) -> Numbers:
         """By its own rows, once it has no more."""
-        return binned(axis, block.rows_of_period[block.units])
+        return binned_positions(axis, block.rows_of_period[block.units])
 
 
 def _place_of(block: Block, rows: Numbers, of: int, axis: Axis) -> Numbers:

@@ -29,7 +29,7 @@ WHATS: tuple[What, ...] = ("rows", "sum", "mean")
 
 
 @dataclass(frozen=True)
-class Figure:
+class AmountFigure:
     """A figure with its 95 % interval.
 
     Attributes:
@@ -67,18 +67,18 @@ class AmountFigures:
     cells: int
 
     @property
-    def figures(self) -> tuple[Figure, Figure, Figure]:
+    def figures(self) -> tuple[AmountFigure, AmountFigure, AmountFigure]:
         """Rows, sum and mean."""
         return self.rows, self.sum, self.mean
 
     @property
-    def rows(self) -> Figure:
+    def rows(self) -> AmountFigure:
         """Rows: the sum of all draws."""
         value, reach = self.upper + self.lower, self.law.half_width_of_sum(2 * self.cells)
-        return Figure("rows", value, value - reach, value + reach, math.sqrt(2 * self.cells * self.law.variance))
+        return AmountFigure("rows", value, value - reach, value + reach, math.sqrt(2 * self.cells * self.law.variance))
 
     @property
-    def sum(self) -> Figure:
+    def sum(self) -> AmountFigure:
         """The sum of the amounts."""
         low, high = self.axis.ends
         value, largest = high * self.upper + low * self.lower, max(abs(low), abs(high))
@@ -86,10 +86,10 @@ class AmountFigures:
         reach = self.law.half_width_of_linear(variance)
         factor, rows = reach / math.sqrt(variance), self.rows
         reach = largest * reach + self._half_part * max(0.0, rows.value + factor * rows.noise_error)
-        return Figure("sum", value, value - reach, value + reach, largest * math.sqrt(variance))
+        return AmountFigure("sum", value, value - reach, value + reach, largest * math.sqrt(variance))
 
     @property
-    def mean(self) -> Figure:
+    def mean(self) -> AmountFigure:
         """The mean amount; all that is declared where rows are not above their noise."""
         low, high = self.axis.ends
         rows, total = self.upper + self.lower, high * self.upper + low * self.lower
@@ -99,10 +99,10 @@ class AmountFigures:
         fixed = total**2 - reached * (high**2 + low**2)
         if rows <= 0 or square <= 0:
             value = min(max(total / rows, low), high) if rows > 0 else math.nan
-            return Figure("mean", value, low, high, math.nan, NO_ROWS)
+            return AmountFigure("mean", value, low, high, math.nan, NO_ROWS)
         value, root = total / rows, math.sqrt(max(0.0, half**2 - square * fixed))
         variance = self.cells * self.law.variance * ((high - value) ** 2 + (low - value) ** 2)
-        return Figure(
+        return AmountFigure(
             "mean",
             min(max(value, low), high),
             max(low, (half - root) / square - self._half_part),

@@ -47,7 +47,7 @@ _PICKED = 6  # single groups of a level that are tried
 
 
 @dataclass(frozen=True)
-class _Law:
+class _TableLaw:
     """What a table tells of its noise: the scale of a draw, and covariances of two cells.
 
     Each covariance is of cells that agree on the axes with True.
@@ -57,7 +57,7 @@ class _Law:
     parts: tuple[tuple[float, tuple[bool, ...]], ...]
 
     @classmethod
-    def of(cls, domain: Domain, audit: Audit) -> _Law | None:
+    def of(cls, domain: Domain, audit: Audit) -> _TableLaw | None:
         """From an audit; None for laws that tables of families do not have."""
         scale, shared = audit.get("unbiased_noise_scale"), audit.get("unbiased_covariance")
         if scale is None or not shared or audit.get("unbiased_lines"):
@@ -71,7 +71,7 @@ class _Law:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _MarginSums:
     """The sums along one axis that are tried: squared weights summed, and the sum of weights squared; shape (sums,)."""
 
     squares: Reals
@@ -87,8 +87,8 @@ class FamilyChoice:
 
     def __init__(self, domains: Mapping[str, Domain], audit_of: Callable[[str], Audit]) -> None:
         self._domains, self._audit_of = dict(domains), audit_of
-        self._laws: dict[str, _Law | None] = {}
-        self._sums: dict[tuple[Names, bool], dict[str, _Sums]] = {}
+        self._laws: dict[str, _TableLaw | None] = {}
+        self._sums: dict[tuple[Names, bool], dict[str, _MarginSums]] = {}
         self._variances: dict[tuple[str, Kinds], Reals | None] = {}
         self._compared: dict[tuple[object, ...], bool] = {}
 
@@ -166,25 +166,25 @@ class FamilyChoice:
 
     def _best(self, named: str, names: Kinds, compared: Sequence[str]) -> str:
         """The last of the tables each of which is the narrowest that is better than the one before."""
-        best, noise = named, self._told(named, names)
+        best, noise = named, self._law_of_table(named, names)
         while noise is not None:
             most = max(self._domains[best].cells, MOST_CELLS)
             others = (one for one in compared if one != best and self._domains[one].cells <= most)
-            better = [one for one in others if self._is_better(self._told(one, names), noise)]
+            better = [one for one in others if self._is_better(self._law_of_table(one, names), noise)]
             if not better:
                 break
             best = min(better, key=lambda one: self._width(one, names))
-            noise = self._told(best, names)
+            noise = self._law_of_table(best, names)
         return best
 
     def _width(self, table: str, names: Kinds) -> float:
-        noise = self._told(table, names)
+        noise = self._law_of_table(table, names)
         return math.inf if noise is None else float(np.sqrt(noise[1]).sum())
 
-    def _told(self, table: str, names: Kinds) -> tuple[Fraction, Reals] | None:
+    def _law_of_table(self, table: str, names: Kinds) -> tuple[Fraction, Reals] | None:
         """The scale of a table's draws, and its variance of each sum that is tried."""
         if table not in self._laws:
-            self._laws[table] = _Law.of(self._domains[table], self._audit_of(table))
+            self._laws[table] = _TableLaw.of(self._domains[table], self._audit_of(table))
         law = self._laws[table]
         if law is None:
             return None
@@ -193,7 +193,7 @@ class FamilyChoice:
         variances = self._variances[table, names]
         return None if variances is None else (law.scale, variances)
 
-    def _variances_of(self, domain: Domain, law: _Law, names: Kinds) -> Reals | None:
+    def _variances_of(self, domain: Domain, law: _TableLaw, names: Kinds) -> Reals | None:
         """The variance of every combination of the sums that are tried along the axes, shape (combinations,)."""
         used = {axis.name: (names[0] | names[1]) & {*_names_of(axis)} for axis in domain.axes}
         # In an order that is that of all tables, whatever their axes are called.
@@ -219,7 +219,7 @@ class FamilyChoice:
             variance = variance + coefficient * math.prod(along)
         return np.asarray(variance, dtype=np.float64).ravel()
 
-    def _sums_of(self, names: Names, are_boxed: bool) -> dict[str, _Sums]:
+    def _sums_of(self, names: Names, are_boxed: bool) -> dict[str, _MarginSums]:
         """The sums that are tried along an axis of which these names are used, for all axes that have them."""
         key = names, are_boxed
         if key not in self._sums:
@@ -274,7 +274,7 @@ def _choices(domain: Domain, most: int) -> Iterator[Kinds]:
                     yield frozenset(names) - frozenset(boxed), frozenset(boxed)
 
 
-def _tried_sums(axes: Sequence[Axis], names: Sequence[str], are_boxed: bool) -> dict[str, _Sums]:
+def _tried_sums(axes: Sequence[Axis], names: Sequence[str], are_boxed: bool) -> dict[str, _MarginSums]:
     """The sums that are tried where some names of an axis are used, for axes that have them, by the axes' names.
 
     A sum is one of whole groups: of positions that are called the same in all names.
@@ -282,8 +282,8 @@ def _tried_sums(axes: Sequence[Axis], names: Sequence[str], are_boxed: bool) -> 
     finest = max(axes, key=lambda axis: axis.size)
     if len(axes) == 1 and finest.name in names:  # no other table has it at another level
         most = float(finest.size)
-        sums = _Sums(np.array([1.0, most, 1.0]), np.array([1.0, most**2, 0.0]))
-        return {finest.name: sums if are_boxed else _Sums(sums.squares[:1], sums.square[:1])}
+        sums = _MarginSums(np.array([1.0, most, 1.0]), np.array([1.0, most**2, 0.0]))
+        return {finest.name: sums if are_boxed else _MarginSums(sums.squares[:1], sums.square[:1])}
     groups = {axis.name: _group_sizes(axis, names) for axis in axes}
     order = sorted(groups[finest.name], key=lambda group: groups[finest.name][group])
     trial_sums = {}
@@ -291,18 +291,18 @@ def _tried_sums(axes: Sequence[Axis], names: Sequence[str], are_boxed: bool) -> 
         if sizes.keys() == groups[finest.name].keys():
             along = np.array([sizes[group] for group in order], dtype=np.float64)
             picked = along[np.unique(np.linspace(0, along.size - 1, _PICKED).round().astype(np.int64))]
-            trial_sums[axis] = _sums_of_groups(along, picked) if are_boxed else _Sums(picked, picked**2)
+            trial_sums[axis] = _sums_of_groups(along, picked) if are_boxed else _MarginSums(picked, picked**2)
     return trial_sums
 
 
-def _sums_of_groups(sizes: Reals, picked: Reals) -> _Sums:
+def _sums_of_groups(sizes: Reals, picked: Reals) -> _MarginSums:
     """Some groups alone, the first and the last ones together, and contrasts of groups, by numbers of positions."""
     many = sizes.size
     few = {*range(2, _FEW + 1), *(_FEW << step for step in range(40)), many // 2, many}
     together = np.array(sorted({n for count in few for n in (count, many - count) if 2 <= n <= many}), dtype=np.int64)
     below = np.concatenate([[0.0], np.cumsum(sizes)])
     sums = np.concatenate([picked, below[together], below[-1] - below[many - together]])
-    return _Sums(np.concatenate([sums, sizes[[0, -1]]]), np.concatenate([sums**2, np.zeros(2)]))
+    return _MarginSums(np.concatenate([sums, sizes[[0, -1]]]), np.concatenate([sums**2, np.zeros(2)]))
 
 
 def _group_sizes(axis: Axis, names: Sequence[str]) -> Mapping[tuple[str | None, ...], int]:

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from dphist_pipeline.base.languages.texts import marked
+from dphist_pipeline.base.languages.texts import mark_text
 
-NO_INTERVAL = marked("no interval: the mechanism paid for no noisy cells")
-CUTS_GROUP = marked("no interval: the mechanism paid for noisy sums of groups only, and these cells cut a group")
-SMOOTHED = marked(
+NO_INTERVAL = mark_text("no interval: the mechanism paid for no noisy cells")
+CUTS_GROUP = mark_text("no interval: the mechanism paid for noisy sums of groups only, and these cells cut a group")
+SMOOTHED = mark_text(
     "the interval is that of the noisy cells alone; the mechanism smooths them, so its estimate lies outside"
 )
-BELOW = marked("the estimate is below 0 by its noise; no true count is")
-KNOWN = marked("known from public figures, without noise")
-BEYOND = marked("the estimate is beyond what public figures leave by its noise; no true count is")
+BELOW = mark_text("the estimate is below 0 by its noise; no true count is")
+KNOWN = mark_text("known from public figures, without noise")
+BEYOND = mark_text("the estimate is beyond what public figures leave by its noise; no true count is")
 WHO_IS_COUNTED = (
     "units with many rows are left out in the course of a year and counted again from 1 January: a change mixes what "
     "happened with who is still counted"
@@ -23,7 +23,7 @@ WHO_IS_COUNTED = (
 NO_WHOLE = "no share: the whole is estimated at 0 or below"
 NO_SHARE = "the estimate is no share, by the noise of a small whole or part; the interval is cut off at 0 and 1"
 NO_MEAN = "no mean: the rows of the box are estimated at 0 or below"
-NO_ROWS = marked("the rows are not above their noise, so the mean may be anything between the declared ends")
+NO_ROWS = mark_text("the rows are not above their noise, so the mean may be anything between the declared ends")
 NO_RATIO = "no ratio: the second count is estimated at 0 or below"
 NO_LAW = "no interval: this question has none for estimates from reports"
 MIDDLES_OF_ESTIMATE = (
@@ -46,7 +46,7 @@ FIRST_PERIOD, SECOND_PERIOD = "in the first period ", ". In the second one "
 COUNT_IS = "the count is "
 CAP_UNKNOWN = "biased by the cap by an unknown amount: no quality table counts the rows that the bound cut"
 # Beside every number of a quality table about the rows that the bound cut among the first rows of each unit.
-UNSEEN = marked("rows beyond these are not seen, and the 95 % is of noise alone")
+UNSEEN = mark_text("rows beyond these are not seen, and the 95 % is of noise alone")
 CUT = "ends cut bins of {axes}: the estimate spreads their rows evenly"
 CUT_COVERED = ", the interval holds however they lie"
 # Behind the unit in words, where equal rows of a unit are one row.

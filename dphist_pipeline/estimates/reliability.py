@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.languages.texts import gettext, marked, ngettext, whole
+from dphist_pipeline.base.languages.texts import gettext, mark_text, ngettext, whole
 from dphist_pipeline.estimates.noisy import Unbiased
 
 Reals = NDArray[np.float64]
 _LEGEND = {
-    "good": marked("the standard deviation of the noise is at most 10 % of the count"),
-    "fair": marked("the standard deviation of the noise is between 10 and 25 % of the count"),
-    "poor": marked("the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0"),
-    "": marked("nothing is known of the error of this estimate"),
+    "good": mark_text("the standard deviation of the noise is at most 10 % of the count"),
+    "fair": mark_text("the standard deviation of the noise is between 10 and 25 % of the count"),
+    "poor": mark_text("the standard deviation of the noise is more than 25 % of the count, or the interval reaches 0"),
+    "": mark_text("nothing is known of the error of this estimate"),
 }
 
 

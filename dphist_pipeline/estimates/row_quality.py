@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import Domain
-from dphist_pipeline.base.languages.texts import gettext, marked, number_text, translated, whole
+from dphist_pipeline.base.languages.texts import gettext, mark_text, number_text, translate, whole
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates.laws import LEVEL, noise_law
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, Unbiased, exact_sum
@@ -32,7 +32,7 @@ PLACES = ("declared", "other", "dropped")
 FAILURES = ("unparsed", "undeclared")
 NEARLY_ALL = 10  # so many times the rows in cells of declared values alone
 # Without numbers: it may be told of a release that is not published yet.
-NEARLY_ALL_FAILED = marked(
+NEARLY_ALL_FAILED = mark_text(
     "By the quality table, nearly all rows hold, on some axis, a value that is missing, does not parse or is not "
     "declared: does the spec fit the source?"
 )
@@ -68,7 +68,7 @@ class RowTable:
         return self.statistics[0] != "cut" or self.axes[0] is None or self.axes[0] in axes
 
     @staticmethod
-    def named(statistic: str, axis: str | None) -> tuple[str, str | None]:
+    def key_of(statistic: str, axis: str | None) -> tuple[str, str | None]:
         """Names the table that a number about rows was bought in; numbers of one table stand together."""
         return (FAILURES[0], None) if statistic in FAILURES else (statistic, axis)
 
@@ -145,16 +145,16 @@ def _reach_together(row: Row, lines: int, missed: Fraction = 1 - LEVEL) -> int:
 
 ONE_ROW = "first", "last"  # what `take` says where one row of a unit stands for all
 CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
-    marked("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known."),
-    marked(
+    mark_text("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known."),
+    mark_text(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: among the first %(first)s of each, their "
         "published figure is below %(limit)s."
     ),
-    marked(
+    mark_text(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: no cut rows detected among the first %(first)s "
         "of each; at most %(upper)s (95 %%)."
     ),
-    marked(
+    mark_text(
         "%(counted)s beyond %(bound)s of each %(unit)s are not counted: about %(number)s (%(lower)s to %(upper)s, "
         "95 %%) among the first %(first)s of each."
     ),
@@ -162,11 +162,11 @@ CAP_TEXTS = CAP_UNKNOWN, CAP_HIDDEN, CAP_NOT_DETECTED, CAP_DETECTED = (
 
 
 LEFT_OUT_TEXTS = LEFT_OUT_HIDDEN, LEFT_OUT = (
-    marked(
+    mark_text(
         "Units (%(unit)s) that are left out for the first time in the calendar year: their published figure is below "
         "%(limit)s."
     ),
-    marked(
+    mark_text(
         "Units (%(unit)s) that are left out for the first time in the calendar year: about %(number)s (%(lower)s to "
         "%(upper)s, 95 %%)."
     ),
@@ -199,12 +199,12 @@ def cap_in_words(audit: Row, first: int, cut: BoundingEffect | None) -> str:
         **{"first": first, "limit": limit},
     }
     if cut is None:
-        return translated(CAP_UNKNOWN) % values
+        return translate(CAP_UNKNOWN) % values
     ends = zip(("number", "lower", "upper"), (cut.about, *cut.possible), strict=True)
     values |= {name: number_text(f"{end:,.0f}") for name, end in ends}
     if cut.about < limit:
-        return translated(CAP_HIDDEN) % values
-    return translated(CAP_DETECTED if cut.stands_out else CAP_NOT_DETECTED) % values
+        return translate(CAP_HIDDEN) % values
+    return translate(CAP_DETECTED if cut.stands_out else CAP_NOT_DETECTED) % values
 
 
 def standing_out(
@@ -269,7 +269,7 @@ class QualityTable:
         return cls(rows)
 
     @property
-    def seen(self) -> int:
+    def rows_seen(self) -> int:
         """How many rows of each unit the table looks at; 1 where it does not count units by their rows."""
         return int(max((row["position"] for row in self.rows if row["statistic"] == "units"), default=1))
 
@@ -304,7 +304,7 @@ class QualityTable:
 
     def sentences(self, audit: Row, cuts: Mapping[str | None, Sequence[BoundingEffect]]) -> list[str]:
         """What a reader should know first, a sentence each."""
-        capped = [cap_in_words(audit, self.seen, *cuts[None])] if None in cuts else []
+        capped = [cap_in_words(audit, self.rows_seen, *cuts[None])] if None in cuts else []
         return [*filter(None, [self.failed_nearly_all, self.left_out_in_words(audit)]), *capped]
 
     def left_out_in_words(self, audit: Row) -> str:
@@ -317,7 +317,7 @@ class QualityTable:
         number, lower, upper = (number_text(f"{max(0.0, one):,.0f}") for one in numbers)
         values = {"unit": audit.get("unit_label") or audit["privacy_unit"], "limit": limit}
         values |= {"number": number, "lower": lower, "upper": upper}
-        return translated(LEFT_OUT_HIDDEN if row["estimate"] < limit else LEFT_OUT) % values
+        return translate(LEFT_OUT_HIDDEN if row["estimate"] < limit else LEFT_OUT) % values
 
     def failures(self, most: Mapping[str | None, float] | None = None, least: int = 0) -> tuple[list[Row], str]:
         """The numbers of missing and undeclared values that stand out, as `standing_out` tells them."""
@@ -326,7 +326,7 @@ class QualityTable:
         tops = [(most or {}).get(row["axis"], math.inf) for row in rows]
         return standing_out(rows, lines, "numbers of missing or undeclared values", "rows", tops, least)
 
-    def misfiled(self, least: int = 0) -> tuple[list[Row], str]:
+    def misfiled_rows(self, least: int = 0) -> tuple[list[Row], str]:
         """The number of rows in files of another period, as `standing_out` tells it; without it, nothing."""
         rows = [row for row in self.rows if row["statistic"] == "misfiled"]
         return standing_out(rows, len(rows), "numbers of rows in files of another period", "rows", least=least)
@@ -351,7 +351,7 @@ class QualityTable:
         self, has_other: Mapping[str, bool], tables: Iterable[tuple[Domain, Unbiased | None]], bound: int | None
     ) -> dict[str | None, float]:
         """The rows that can have failed on an axis at most; see the function `most_failed`."""
-        return most_failed(self.rows, has_other, tables, bound, self.seen)
+        return most_failed(self.rows, has_other, tables, bound, self.rows_seen)
 
     @property
     def failed_nearly_all(self) -> str:
@@ -363,7 +363,7 @@ class QualityTable:
         least = sum(row["ci_lower"] for row in failed)
         if least <= 0 or NEARLY_ALL * max(0.0, declared["ci_upper"]) > least:
             return ""
-        return translated(NEARLY_ALL_FAILED)
+        return translate(NEARLY_ALL_FAILED)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
     from dphist_pipeline.solvers.whole_counts.population import CellLayout
 
     domain = finest(made.domain for made in tables.values())
-    sums = _wanted(tables, domain)
+    sums = _target_sums(tables, domain)
     fixed = _Fixed.of(domain, exact_sum(next(iter(tables.values())).values), figures)
     layout = CellLayout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
     names = {axis.name for axis in domain.axes}
@@ -117,36 +117,36 @@ def fit_population(tables: Mapping[str, Estimate], figures: Figures | None = Non
         # Too many cells to draw for: the whole cells of the table that has all axes are the records.
         places, rows = _of_table(domain, min(holding, key=lambda made: made.cells))
     else:
-        places, rows = _drawn(layout, sums, fixed)
-    population = Population(domain, *_fitted(layout, places, rows, sums, fixed, MOST_STEPS))
+        places, rows = _first_records(layout, sums, fixed)
+    population = Population(domain, *_fit_records(layout, places, rows, sums, fixed, MOST_STEPS))
     untold = _untold(sums, population)
     if untold:
         sums = [*sums, *untold]
         layout = CellLayout.of(domain.shape, [one.steps for one in sums], [one.values.size for one in sums])
         steps = MOST_STEPS * _STEPS_OF_UNTOLD
-        population = Population(domain, *_fitted(layout, population.places, population.rows, sums, fixed, steps))
+        population = Population(domain, *_fit_records(layout, population.places, population.rows, sums, fixed, steps))
     return population
 
 
-def _fitted(
-    layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_Sums], fixed: _Fixed, most_steps: float
+def _fit_records(
+    layout: CellLayout, places: Places, rows: Wholes, sums: Sequence[_TargetSums], fixed: _Fixed, most_steps: float
 ) -> tuple[Places, Wholes]:
     """Moves records; of many rows, in turn with other rows for each record, which reach what moves are slow to."""
-    from dphist_pipeline.solvers.whole_counts.population import improve, weighted
+    from dphist_pipeline.solvers.whole_counts.population import fit_rows, improve
 
     targets, importance = _aims(sums)
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
     for turn in range(_MOST_TURNS if len(rows) <= 4 * MOST_RECORDS else 1):
         if turn and rows.sum() > MOST_RECORDS:
             labels = fixed.labels[fixed.axis][places[:, fixed.axis]]
-            rows = weighted(layout, places, rows, targets, importance, labels)
+            rows = fit_rows(layout, places, rows, targets, importance, labels)
             places, rows = places[rows > 0], rows[rows > 0]
         if not len(rows):
             break
         places, rows, misfit = improve(
             layout, places, rows, targets, importance, fixed.labels, room, most_steps / 2 ** (turn + 1)
         )
-        places, rows = _merged(places, rows)
+        places, rows = _merge_equal(places, rows)
         if misfit > _NEARER * before or rows.sum() <= MOST_RECORDS:
             break
         before = misfit
@@ -164,7 +164,7 @@ def _finer(domain: Domain, axis: Axis) -> tuple[int, Wholes]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _TargetSums:
     """Wanted sums: of a table, or of a table over some of its axes.
 
     Attributes:
@@ -183,7 +183,7 @@ class _Sums:
         return axes if tuple(shape[axis] for axis in axes) == self.values.shape else ()
 
 
-def _wanted(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
+def _target_sums(tables: Mapping[str, Estimate], domain: Domain) -> list[_TargetSums]:
     """The cells of all tables, and their sums over some axes, each as the table tells it that knows it best."""
     known: dict[tuple[str, ...], tuple[float, Estimate, tuple[int, ...]]] = {}
     few = sum(2 ** len(made.domain.axes) for made in tables.values()) <= _MOST_SUMS
@@ -210,8 +210,8 @@ def _wanted(tables: Mapping[str, Estimate], domain: Domain) -> list[_Sums]:
 
 
 def _leaning(
-    sums: Mapping[Names, _Sums], variances: Mapping[Names, float], tables: Mapping[str, Estimate]
-) -> dict[Names, _Sums]:
+    sums: Mapping[Names, _TargetSums], variances: Mapping[Names, float], tables: Mapping[str, Estimate]
+) -> dict[Names, _TargetSums]:
     """Sums that lean on their own margins as far as noise hides what they tell beyond these; see `shrunk_interactions`.
 
     A single axis leans on an even line, two axes on the product of their lines, more on the table without the
@@ -219,7 +219,7 @@ def _leaning(
     """
     total = max(1.0, round(exact_sum(next(iter(sums.values())).values)))
     alone: dict[Names, float] = {(): min(_variance(made, ()) for made in tables.values())}
-    found: dict[Names, _Sums] = {}
+    found: dict[Names, _TargetSums] = {}
     for names in sorted(sums, key=lambda one: (len(one), one)):
         shape, one = sums[names].values.shape, sums[names]
         below = [part for part in alone if set(part) < set(names)]
@@ -231,13 +231,15 @@ def _leaning(
             found[names] = one
             continue
         highest = [part for part in below if part and not any(set(part) < set(other) for other in below)]
-        margins = [(tuple(names.index(name) for name in part), _scaled(found[part].values, total)) for part in highest]
+        margins = [
+            (tuple(names.index(name) for name in part), _scaled_to_total(found[part].values, total)) for part in highest
+        ]
         values = shrunk_interactions.lean_on_margins(one.values, margins, total, alone[names])
         found[names] = replace(one, values=values)
     return found
 
 
-def _untold(sums: Sequence[_Sums], population: Population) -> list[_Sums]:
+def _untold(sums: Sequence[_TargetSums], population: Population) -> list[_TargetSums]:
     """The tables of one axis more than those that are told, as their margins alone would give them.
 
     A fit to pairs leaves free how records fall on three axes, and chance decides it. So tables all of whose margins
@@ -256,7 +258,9 @@ def _untold(sums: Sequence[_Sums], population: Population) -> list[_Sums]:
     return [_without_interaction(axes, told, population) for axes in sorted(found)]
 
 
-def _without_interaction(axes: Sequence[int], told: Mapping[frozenset[int], _Sums], population: Population) -> _Sums:
+def _without_interaction(
+    axes: Sequence[int], told: Mapping[frozenset[int], _TargetSums], population: Population
+) -> _TargetSums:
     """A table as its margins alone would give it: pairs as the population has them, larger ones as they are wanted."""
     by = Domain(tuple(population.domain.axes[axis] for axis in axes))
     rows, margins = float(population.rows.sum()), []
@@ -264,7 +268,7 @@ def _without_interaction(axes: Sequence[int], told: Mapping[frozenset[int], _Sum
         kept = tuple(place for place in range(len(axes)) if place != left)
         if len(kept) > 2:
             one = told[frozenset(axes[place] for place in kept)]
-            margin = _scaled(one.values.transpose(np.argsort(one.axes_in(population.domain.shape))), rows)
+            margin = _scaled_to_total(one.values.transpose(np.argsort(one.axes_in(population.domain.shape))), rows)
         else:
             margin = population.table(Domain(tuple(by.axes[place] for place in kept))).astype(np.float64)
         margins.append((kept, margin))
@@ -274,7 +278,7 @@ def _without_interaction(axes: Sequence[int], told: Mapping[frozenset[int], _Sum
     steps = tuple(
         (axis, np.arange(size) * stride) for axis, size, stride in zip(axes, by.shape, by.strides, strict=True)
     )
-    return _Sums(steps, wanted, importance)
+    return _TargetSums(steps, wanted, importance)
 
 
 def _cells_apart(names: Names, part: Names, shape: Sequence[int]) -> int:
@@ -282,13 +286,13 @@ def _cells_apart(names: Names, part: Names, shape: Sequence[int]) -> int:
     return math.prod(size for name, size in zip(names, shape, strict=True) if name not in part) ** 2
 
 
-def _scaled(values: Reals, total: float) -> Reals:
+def _scaled_to_total(values: Reals, total: float) -> Reals:
     """Values that are not negative and have a sum."""
     values = np.maximum(values, 0.0)
     return values * (total / values.sum()) if values.any() else np.full(values.shape, total / values.size)
 
 
-def _firm(sums: _Sums, wholes: Sequence[_Sums], deviation: float) -> _Sums:
+def _firm(sums: _TargetSums, wholes: Sequence[_TargetSums], deviation: float) -> _TargetSums:
     """Sums that are not negative and are parts of sums one level above, or of the total."""
     total = np.array([max(0.0, float(sums.values.sum()))])
     labels, targets = np.zeros(sums.values.size, dtype=np.int64), total
@@ -303,7 +307,7 @@ def _firm(sums: _Sums, wholes: Sequence[_Sums], deviation: float) -> _Sums:
     return replace(sums, values=values.reshape(sums.values.shape))
 
 
-def _part_of(sums: _Sums, whole: _Sums) -> Wholes | None:
+def _part_of(sums: _TargetSums, whole: _TargetSums) -> Wholes | None:
     """The cell of a whole that each sum is a part of, shape (sums,); None if levels do not nest."""
     labels = np.zeros(sums.values.shape, dtype=np.int64)
     above = dict(whole.steps)
@@ -386,17 +390,17 @@ def _variance(made: Estimate, kept: tuple[int, ...]) -> float:
     return max(made.unbiased.variance_of_sum(sums), _LEAST_VARIANCE)
 
 
-def _sums(domain: Domain, made: Estimate, kept: tuple[int, ...], importance: float) -> _Sums:
+def _sums(domain: Domain, made: Estimate, kept: tuple[int, ...], importance: float) -> _TargetSums:
     over = tuple(axis for axis in range(made.values.ndim) if axis not in kept)
     by = Domain(tuple(made.domain.axes[axis] for axis in kept))
     steps: dict[int, Wholes] = {}
     for axis, stride in zip(by.axes, by.strides, strict=True):
         number, groups = _finer(domain, axis)
         steps[number] = steps.get(number, 0) + groups * stride
-    return _Sums(tuple(steps.items()), made.values.sum(axis=over), importance)
+    return _TargetSums(tuple(steps.items()), made.values.sum(axis=over), importance)
 
 
-def _aims(sums: Sequence[_Sums]) -> tuple[Reals, Reals]:
+def _aims(sums: Sequence[_TargetSums]) -> tuple[Reals, Reals]:
     """The wanted cells of all sums, and the importance of each sum."""
     return np.concatenate([one.values.ravel() for one in sums]), np.array([one.importance for one in sums])
 
@@ -429,7 +433,7 @@ class _Fixed:
                 return cls(labels, number, np.array([figures.rows[name] for name in names], dtype=np.int64))
         raise KeyError(figures.level)
 
-    def allotted(self, most: int) -> tuple[Wholes, Wholes]:
+    def records_of_rows(self, most: int) -> tuple[Wholes, Wholes]:
         """The label and the rows of every record: of at most so many records, and one more for each label."""
         total = max(int(self.rows.sum()), 1)
         records = np.minimum(self.rows, np.maximum(1, self.rows * min(1.0, most / total)).astype(np.int64))
@@ -456,19 +460,19 @@ def _by_label(labels: Wholes, many: int) -> list[Wholes]:
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels, minlength=many))[:-1])
 
 
-def _drawn(layout: CellLayout, sums: Sequence[_Sums], fixed: _Fixed) -> tuple[Places, Wholes]:
+def _first_records(layout: CellLayout, sums: Sequence[_TargetSums], fixed: _Fixed) -> tuple[Places, Wholes]:
     """Records and rows to begin with, along a tree of tables."""
-    from dphist_pipeline.solvers.whole_counts.population import drawn_records, weighted
+    from dphist_pipeline.solvers.whole_counts.population import drawn_records, fit_rows
 
     largest, sizes = max(one.values.size for one in sums), layout.sizes
-    groups, rows = fixed.allotted(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))
+    groups, rows = fixed.records_of_rows(max(MOST_RECORDS, min(4 * largest, _MOST_PLACES // len(sizes))))
     if not len(rows):
         return np.zeros((0, len(sizes)), dtype=np.int32), rows
     plain = {axes: (one.values, one.importance) for one in sums if (axes := one.axes_in(sizes))}
     given = {fixed.axis: fixed.places(groups, plain[(fixed.axis,)][0])} if fixed.rows.size > 1 else {}
     places = drawn_records(sizes, plain, given, len(rows))
     if rows.max() > 1:
-        rows = weighted(layout, places, rows, *_aims(sums), groups)
+        rows = fit_rows(layout, places, rows, *_aims(sums), groups)
     return places[rows > 0], rows[rows > 0]
 
 
@@ -480,7 +484,7 @@ def _of_table(domain: Domain, made: Estimate) -> tuple[Places, Wholes]:
     return places, counts[cells]
 
 
-def _merged(places: Places, rows: Wholes) -> tuple[Places, Wholes]:
+def _merge_equal(places: Places, rows: Wholes) -> tuple[Places, Wholes]:
     """Equal records as one, sorted."""
     order = np.lexsort(places.T[::-1])
     places, rows = places[order], rows[order]

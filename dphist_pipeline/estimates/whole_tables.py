@@ -122,13 +122,13 @@ class WholeTable:
         if way != Way.SHIFTS and 0 < deviation < math.inf:
             fitted = _beside_sure_cells(near, summed, levels, total, deviation)
         else:
-            fitted = _fitted(near, summed, levels, total)
+            fitted = _fit_values(near, summed, levels, total)
         leads = way == Way.LED_BY_CELLS and 0 < deviation < math.inf
         counts = round_nested(fitted, levels, _leaning(fitted, basis, deviation) if leads else None)
         return cls(counts, tuple(_distances(domain, counts, basis, widths)) if unbiased is not None else ())
 
     @classmethod
-    def published(
+    def of_published(
         cls, domain: Domain, counts: NDArray[np.int64], values: Reals, unbiased: Unbiased | None
     ) -> WholeTable:
         """Whole counts that were published, with their distances from the estimates."""
@@ -195,7 +195,7 @@ def _beside_sure_cells(
     sure = values * share
     # A cell that stands whole takes no part in the fit: it is so far below 0 there that it stays at 0.
     rest = np.where(share < 1, values - sure, -_FAR * deviation)
-    fitted: Reals = _fitted(rest, basis - sure, levels, np.maximum(total - sure.sum(), 0.0))
+    fitted: Reals = _fit_values(rest, basis - sure, levels, np.maximum(total - sure.sum(), 0.0))
     fitted += sure
     return fitted
 
@@ -207,7 +207,7 @@ def _leaning(fitted: Reals, noisy: Reals, deviation: float) -> Reals:
     return found
 
 
-def _fitted(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], total: Reals) -> Reals:
+def _fit_values(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], total: Reals) -> Reals:
     """Fits axis by axis, then pairs of axes, then cells."""
     axes = [_axis_fit(values, basis, axis, levels[axis], total) for axis in range(values.ndim)]
     if values.ndim == 1:
@@ -216,7 +216,7 @@ def _fitted(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], tot
     if values.ndim > 2:
         wanted = []
         for pair in combinations(range(values.ndim), 2):
-            sums = _summed(basis, pair)
+            sums = _sums_over(basis, pair)
             parts = [_marginal(axes[axis], (place,), sums.shape) for place, axis in enumerate(pair)]
             parts.append(_marginal(total, (), sums.shape))
             wanted.append(_marginal(fit_to_sums(sums, parts), pair, values.shape))
@@ -225,7 +225,7 @@ def _fitted(values: Reals, basis: Reals, levels: Sequence[Sequence[Labels]], tot
 
 def _axis_fit(values: Reals, basis: Reals, axis: int, levels: Sequence[Labels], total: Reals) -> Reals:
     """Sums at every position of an axis, by its groups from the coarsest to the finest."""
-    sums, above, fitted = _summed(basis, (axis,)), np.zeros(basis.shape[axis], dtype=np.int64), total
+    sums, above, fitted = _sums_over(basis, (axis,)), np.zeros(basis.shape[axis], dtype=np.int64), total
     for labels in levels:
         part_of = np.empty(int(labels.max()) + 1, dtype=np.int64)
         part_of[labels] = above
@@ -235,7 +235,7 @@ def _axis_fit(values: Reals, basis: Reals, axis: int, levels: Sequence[Labels], 
     return fit_to_sums(values if values.ndim == 1 else sums, [GroupSums(above, fitted)])
 
 
-def _summed(table: Reals, kept: tuple[int, ...]) -> Reals:
+def _sums_over(table: Reals, kept: tuple[int, ...]) -> Reals:
     sums: Reals = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in kept), dtype=np.float64)
     return sums
 

@@ -18,7 +18,7 @@ from dphist_pipeline.health.finding import (
     name_of,
     not_looked_at,
     ok,
-    quoted,
+    shell_word,
     warning,
 )
 from dphist_pipeline.ledger.errors import OperatorKeyOpen, OperatorKeyUnusable
@@ -43,10 +43,12 @@ def store(subject: Examined) -> CheckResult:
         if not folder.is_dir():
             return fault(check, f"{folder} is not there", f"Put the store back from a backup, {folder} with it.")
         if folder.stat().st_mode & WRITABLE_BY_OTHERS:
-            return fault(check, f"everybody can change files in {folder}", f"chmod o-w {quoted(folder)}")
+            return fault(check, f"everybody can change files in {folder}", f"chmod o-w {shell_word(folder)}")
     if subject.releases_here and not may(subject.store.public, os.W_OK):
         return fault(
-            check, f"this user cannot publish into {subject.store.public}", f"chmod u+w {quoted(subject.store.public)}"
+            check,
+            f"this user cannot publish into {subject.store.public}",
+            f"chmod u+w {shell_word(subject.store.public)}",
         )
     if subject.store.form != FORM:
         mend = "dphist store upgrade, once this version is installed on every host of the store."
@@ -95,16 +97,16 @@ def confidential(subject: Examined) -> CheckResult:
         return fault(check, f"{folder} is no folder", "Put the folder itself there, not a link to it.")
     if status.st_mode & GROUP_OR_OTHERS:
         who = "everybody" if status.st_mode & OTHERS else "its group"
-        return fault(check, f"{who} may read or change {folder}", f"chmod 700 {quoted(folder)}")
+        return fault(check, f"{who} may read or change {folder}", f"chmod 700 {shell_word(folder)}")
     owner = name_of(status.st_uid)
     if not may(folder, os.R_OK | os.X_OK):
         return ok(check, f"{folder} is {owner}'s; this user cannot look into it, as it should be")
     if status.st_uid == os.geteuid() and not may(folder, os.W_OK):
-        return fault(check, f"{owner} cannot write into {folder}", f"chmod 700 {quoted(folder)}")
+        return fault(check, f"{owner} cannot write into {folder}", f"chmod 700 {shell_word(folder)}")
     foreign = _of_another_user(folder, status.st_uid)
     if foreign is not None:
         return fault(
-            check, f"{foreign} is not {owner}'s: another user released here", f"chown -R {owner} {quoted(folder)}"
+            check, f"{foreign} is not {owner}'s: another user released here", f"chown -R {owner} {shell_word(folder)}"
         )
     return ok(check, f"{folder} is {owner}'s alone (mode 700)")
 
@@ -137,7 +139,7 @@ def operator_key(subject: Examined) -> CheckResult:
         return fault(
             check,
             f"this user can read the key at {path}, and must only release",
-            f"Give the file to whoever decides, and take it away here: {quoted(path)}",
+            f"Give the file to whoever decides, and take it away here: {shell_word(path)}",
         )
     return _known_key(check, subject, path, operator)
 
@@ -152,7 +154,7 @@ def _known_key(check: str, subject: Examined, path: Path, operator: Operator) ->
         return warning(
             check,
             f"the key at {path} was replaced by another one",
-            f"Set DPHIST_OPERATOR_KEY to the new key, and delete the old one: rm {quoted(path)}",
+            f"Set DPHIST_OPERATOR_KEY to the new key, and delete the old one: rm {shell_word(path)}",
         )
     if not operators:
         return ok(check, f"the key at {path} will be the operator's by the first decision")

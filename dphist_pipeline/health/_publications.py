@@ -11,7 +11,7 @@ from typing import Any
 
 from dphist_pipeline.base.files import read_regular
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.health.finding import CheckResult, Examined, fault, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, fault, first_names, not_looked_at, ok, warning
 from dphist_pipeline.publishing.derived_files import DerivedFiles
 from dphist_pipeline.publishing.published_files import (
     AUDIT,
@@ -51,7 +51,7 @@ def publications(subject: Examined) -> CheckResult:
             damaged.append(str(key.public_place))
             problem = problem or str(error)
     if damaged:
-        return fault(check, f"not what the ledger recorded: {listed(damaged)}", problem)
+        return fault(check, f"not what the ledger recorded: {first_names(damaged)}", problem)
     return ok(check, f"the newest {read} are whole, with the values that the ledger recorded (ledger verify reads all)")
 
 
@@ -74,7 +74,7 @@ def pages(subject: Examined) -> CheckResult:
             PublishedFolder(folder).refuse_links(subject.store.public)
             audit = read_audit(folder)
             try:
-                paths = PublishedPages.read(folder, audit).altered()
+                paths = PublishedPages.read(folder, audit).altered_pages()
                 if paths and (audit.get("versions") or {}).get("dphist-pipeline") != version("dphist-pipeline"):
                     others, paths = others + 1, paths & unlike_their_digests(folder, audit)
                 else:
@@ -86,7 +86,7 @@ def pages(subject: Examined) -> CheckResult:
             break
     if unlike:
         mend = "dphist store pages makes them anew, and spends nothing. It is due after a change of about.json, too."
-        return warning(check, f"not what this version makes of the published files: {listed(unlike)}", mend)
+        return warning(check, f"not what this version makes of the published files: {first_names(unlike)}", mend)
     text = f"those of the newest {compared} are what this version makes of the published files"
     return ok(check, f"{text}; {others} are by another version: see dphist store pages" if others else text)
 
@@ -107,7 +107,7 @@ def doubtful(subject: Examined) -> CheckResult:
     first, why = next(iter(doubts.items()))
     return warning(
         check,
-        f"published, and may be wrong: {listed(list(doubts))}; {first}: {why}",
+        f"published, and may be wrong: {first_names(list(doubts))}; {first}: {why}",
         "Look at its card. Revise it with the right records, or take it back: dphist withdraw RELEASE PERIOD --reason "
         "TEXT. Such periods can wait for a person: `publish: if_plausible` in the spec.",
     )
@@ -142,5 +142,5 @@ def bucket(subject: Examined) -> CheckResult:
     late = copy.behind()
     if late:
         mend = "dphist store publish, as the user who releases; it spends nothing."
-        return warning(check, f"not sent to {copy.address} as it is now: {listed(late)}", mend)
+        return warning(check, f"not sent to {copy.address} as it is now: {first_names(late)}", mend)
     return ok(check, f"all that is published was sent to {copy.address}; nobody looked there")

@@ -20,11 +20,11 @@ from dphist_pipeline.health.finding import (
     Examined,
     fault,
     finding_of,
-    listed,
+    first_names,
     name_of,
     not_looked_at,
     ok,
-    quoted,
+    shell_word,
     warning,
 )
 from dphist_pipeline.ledger.clock import refuse_before_build
@@ -81,7 +81,7 @@ def ledger(subject: Examined) -> CheckResult:
         return fault(
             "ledger",
             f"published, and the ledger at {subject.ledger.place} does not say so: "
-            f"{listed([charge.title for charge in forgotten])}; its last entries are missing",
+            f"{first_names([charge.title for charge in forgotten])}; its last entries are missing",
             "Put the newer ledger back. If it is lost, release these again, at no cost: dphist release SPEC.",
         )
     generation, number, _ = subject.ledger.head()
@@ -97,8 +97,8 @@ def ledger_access(subject: Examined) -> CheckResult:
         return _file_access("ledger_access", place)
     finding = _access("ledger_access", subject.ledger.url)
     permissions = subject.ledger.books().permissions
-    if permissions.unstated and finding.state == "ok":
-        entries = listed([f"entry {number}" for number in permissions.unlisted()]) or "none does"
+    if permissions.lacks_list_of_waiting and finding.state == "ok":
+        entries = first_names([f"entry {number}" for number in permissions.waiting_before_lists()]) or "none does"
         problem = (
             f"the server does not know which decisions of an earlier version wait for a second signature: {entries}"
         )
@@ -185,15 +185,15 @@ def runs(subject: Examined) -> CheckResult:
     if killed:
         return warning(
             check,
-            f"exact files of {len(killed)} killed run{'s' * (len(killed) > 1)} are still there: {listed(killed)}",
+            f"exact files of {len(killed)} killed run{'s' * (len(killed) > 1)} are still there: {first_names(killed)}",
             "Run a release, such as one that is published already: the next run deletes them, at no cost.",
         )
-    withdrawn = [Key(*key) for key, _ in Statement.noted(subject.ledger, "withdrawn")]
+    withdrawn = [Key(*key) for key, _ in Statement.charges_with_note(subject.ledger, "withdrawn")]
     unmarked = [key for key in withdrawn if _says_nothing(subject.store, key)]
     if unmarked:
         return warning(
             check,
-            f"withdrawn, and the files do not say so: {listed([str(key.public_place) for key in unmarked])}",
+            f"withdrawn, and the files do not say so: {first_names([str(key.public_place) for key in unmarked])}",
             "Run any release of this store, such as one that is published already: it marks them, at no cost.",
         )
     unfinished = [
@@ -205,7 +205,7 @@ def runs(subject: Examined) -> CheckResult:
         period = "" if unfinished[0].period == "all" else f" --period {unfinished[0].period}"
         return warning(
             check,
-            f"charged and not published: {listed(names)}",
+            f"charged and not published: {first_names(names)}",
             f"Finish it, at no further cost: dphist release SPEC{period}, with the spec of {unfinished[0].release}.",
         )
     hours = f"{UNFINISHED_AFTER / timedelta(hours=1):g}"
@@ -215,7 +215,7 @@ def runs(subject: Examined) -> CheckResult:
     recent = [
         charge for charge in _charges(subject.ledger, "unpublished") if not subject.store.is_marked_for_approval(charge)
     ]
-    under_way = f"; charged since, and not yet published: {listed([charge.title for charge in recent])}"
+    under_way = f"; charged since, and not yet published: {first_names([charge.title for charge in recent])}"
     return ok(check, f"no killed run left anything; {charged}, or waits for a person{under_way if recent else ''}")
 
 
@@ -234,7 +234,7 @@ def approvals(subject: Examined) -> CheckResult:
         first = forgotten[0]
         return warning(
             check,
-            f"waiting for more than {FORGOTTEN_AFTER.days} days: {listed([charge.title for charge in forgotten])}",
+            f"waiting for more than {FORGOTTEN_AFTER.days} days: {first_names([charge.title for charge in forgotten])}",
             f"dphist publish SPEC --approved-by NAME, or dphist reject {first.release} {first.period} --reason TEXT",
         )
     books = subject.ledger.books()
@@ -245,10 +245,10 @@ def approvals(subject: Examined) -> CheckResult:
         names = [f"entry {entry.number}" for entry in old]
         return warning(
             check,
-            f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {listed(names)}",
+            f"decisions that nobody signed for more than {FORGOTTEN_AFTER.days} days: {first_names(names)}",
             f"Another operator signs: dphist ledger sign {old[0].number}",
         )
-    titles = f" ({listed([charge.title for charge in waiting])})" if waiting else ""
+    titles = f" ({first_names([charge.title for charge in waiting])})" if waiting else ""
     summary = f"{len(waiting)} releases wait for approval{titles}, {len(unsigned)} decisions for a second signature"
     return ok(check, summary)
 
@@ -265,12 +265,12 @@ def _file_access(check: str, file: Path) -> CheckResult:
     """Permissions of a database file and of its folder, in which the database makes files of its own."""
     status, folder = file.stat(), file.parent
     if status.st_mode & stat.S_IRWXO:
-        return fault(check, f"everybody may read or change {file}", f"chmod o= {quoted(file)}")
+        return fault(check, f"everybody may read or change {file}", f"chmod o= {shell_word(file)}")
     above = folder.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
-        return fault(check, f"everybody may replace files in {folder}", f"chmod o-w {quoted(folder)}")
+        return fault(check, f"everybody may replace files in {folder}", f"chmod o-w {shell_word(folder)}")
     if not (may(file, os.R_OK | os.W_OK) and may(folder, os.W_OK | os.X_OK)):
-        shared = f"chmod g+rw {quoted(file)}; chmod g+rwxs {quoted(folder)}"
+        shared = f"chmod g+rw {shell_word(file)}; chmod g+rwxs {shell_word(folder)}"
         return fault(check, f"this user cannot write {file}, or files beside it", f"If they share a group: {shared}")
     whose = f", and of group {_group(status.st_gid)}" if status.st_mode & stat.S_IRWXG else " alone"
     return ok(check, f"{file} is {name_of(status.st_uid)}'s{whose} (mode {stat.S_IMODE(status.st_mode):o})")

@@ -6,7 +6,7 @@ import re
 import sys
 from importlib import metadata
 
-from dphist_pipeline.base.engine_versions import HELD, SUITE, installed_minor, untested
+from dphist_pipeline.base.engine_versions import HELD, SUITE, installed_minor, untested_engines
 from dphist_pipeline.errors import how_to_install
 from dphist_pipeline.health.finding import CheckResult, Examined, fault, ok, warning
 from dphist_pipeline.ledger.entries import SCHEMA_VERSION as NEWEST_LEDGER
@@ -20,28 +20,28 @@ _NEEDED = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?(?:<[0-9.]+,)?>=([0-9.]+)
 
 def versions(subject: Examined) -> CheckResult:
     """Versions of the package, of Python and of what it needs, and those that store and ledger were written by."""
-    check, installed = "versions", _installed()
+    check, installed = "versions", _installed_versions()
     if PACKAGE not in installed:
         return fault(check, f"{PACKAGE} is not installed, only its files are found", MEND)
-    for name, least in _needed():
+    for name, least in _needed_versions():
         if name not in installed:
             return fault(check, f"{name} is not installed", MEND)
         if _numbers(installed[name]) < _numbers(least):
             return fault(check, f"{name} is version {installed[name]}, and at least {least} is needed", MEND)
-    other = _untested(subject)
+    other = _untested_engines(subject)
     if other is not None:
         return other
     python = ".".join(map(str, sys.version_info[:3]))
     versions_text = ", ".join(f"{name} {installed[name]}" for name in SHOWN if name in installed)
-    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_written(subject)}")
+    return ok(check, f"{PACKAGE} {installed[PACKAGE]}, Python {python}; {versions_text}{_form_versions(subject)}")
 
 
-def _untested(subject: Examined) -> CheckResult | None:
+def _untested_engines(subject: Examined) -> CheckResult | None:
     """Engines of other minor versions than the suite's: with DuckDB and Polars nothing is read, PyArrow goes on."""
     sentences = {
         name: f"{name} {installed_minor(name)} is not the {SUITE[name]} that the suite passed with" for name in SUITE
     }
-    for version in untested():
+    for version in untested_engines():
         if subject.ledger is None or subject.ledger.books().permissions.version(version) is None:
             name = version.partition("=")[0]
             allow = f" Or an operator allows it: dphist ledger allow --engine {version} --reason TEXT"
@@ -50,7 +50,7 @@ def _untested(subject: Examined) -> CheckResult | None:
     return warning("versions", "; ".join(sentences[name] for name in others), MEND) if others else None
 
 
-def _written(subject: Examined) -> str:
+def _form_versions(subject: Examined) -> str:
     """The versions of the forms of store and ledger; those that cannot be read are other checks' faults."""
     if subject.store is None or subject.ledger is None:
         return ""
@@ -59,10 +59,10 @@ def _written(subject: Examined) -> str:
     return f"; the store's form is {subject.store.form}, the ledger's {form}{older}"
 
 
-def _installed() -> dict[str, str]:
+def _installed_versions() -> dict[str, str]:
     """Versions by name, of those that matter here."""
     by_name = {}
-    for name in {PACKAGE, *SHOWN, *(name for name, _ in _needed())}:
+    for name in {PACKAGE, *SHOWN, *(name for name, _ in _needed_versions())}:
         try:
             by_name[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -70,7 +70,7 @@ def _installed() -> dict[str, str]:
     return by_name
 
 
-def _needed() -> list[tuple[str, str]]:
+def _needed_versions() -> list[tuple[str, str]]:
     """What the package needs without any extra, and the least version of each."""
     try:
         lines = metadata.requires(PACKAGE) or []

@@ -14,8 +14,8 @@ from dphist_pipeline.health import _publications as publications
 from dphist_pipeline.health import _spending as spending
 from dphist_pipeline.health._versions import versions
 from dphist_pipeline.health._zones import zone_data
-from dphist_pipeline.health.due import due
 from dphist_pipeline.health.finding import CheckResult, Examined, finding_of, name_of, not_looked_at, worst
+from dphist_pipeline.health.overdue import due
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.publishing.published_files import forget_digests
 from dphist_pipeline.releasing.store import Store
@@ -50,8 +50,8 @@ def examine(root: Path, releases_only: bool = False) -> list[CheckResult]:
 
     `releases_only`: this user must release, and must not be able to decide.
     """
-    subject = opened(root.absolute(), releases_only)
-    return [_checked(check, subject) for check in CHECKS]
+    subject = open_what_can_be(root.absolute(), releases_only)
+    return [_run_check(check, subject) for check in CHECKS]
 
 
 def as_json(root: Path, findings: list[CheckResult]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def as_json(root: Path, findings: list[CheckResult]) -> dict[str, Any]:
     }
 
 
-def _checked(check: Callable[[Examined], CheckResult], subject: Examined) -> CheckResult:
+def _run_check(check: Callable[[Examined], CheckResult], subject: Examined) -> CheckResult:
     try:
         return check(subject)
     except DphistError as error:  # it came between opening and looking: a file that was moved a moment ago
@@ -75,7 +75,7 @@ def _checked(check: Callable[[Examined], CheckResult], subject: Examined) -> Che
         return not_looked_at(check.__name__, f"{error.strerror}: {error.filename}")
 
 
-def opened(root: Path, releases_only: bool) -> Examined:
+def open_what_can_be(root: Path, releases_only: bool) -> Examined:
     """Opens what can be opened of the store in an absolute path, and keeps why the rest cannot be."""
     forget_digests()
     store: Store | None = None

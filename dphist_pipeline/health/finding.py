@@ -90,7 +90,7 @@ def worst(findings: Iterable[CheckResult]) -> State:
     return max((finding.state for finding in findings), key=STATES.index, default="ok")
 
 
-def listed(names: Sequence[object]) -> str:
+def first_names(names: Sequence[object]) -> str:
     """The first names of a list, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return "; ".join(map(str, names[:NAMED])) + more
@@ -104,6 +104,6 @@ def name_of(uid: int) -> str:
         return f"user {uid}"
 
 
-def quoted(path: Path) -> str:
+def shell_word(path: Path) -> str:
     """A path as a shell takes it."""
     return quote(str(path))

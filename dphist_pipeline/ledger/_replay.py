@@ -134,7 +134,7 @@ def _judge_key(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None:
     if entry.kind == "rotated":
         refuse_no_reason("A key that takes another's place", facts["reason"])
     books.permissions.judge_key(facts)
-    false = not books.permissions.keyed and signer_of(entry) != facts["operator"]["key"]
+    false = not books.permissions.are_signed and signer_of(entry) != facts["operator"]["key"]
     if false or entry.account not in (None, EVERYWHERE):
         raise _BrokenRule("the operator's signature is missing or false")
 
@@ -165,8 +165,8 @@ def _judge_decision(books: Books, entry: Entry, facts: Mapping[str, Any]) -> Non
             text_of("database", facts["database"])
         case "listed":
             # Compared as text: what a server reads as a number is one.
-            numbers = str(books.permissions.unlisted())
-            if account != EVERYWHERE or not books.permissions.unstated or str(facts["waiting"]) != numbers:
+            numbers = str(books.permissions.waiting_before_lists())
+            if account != EVERYWHERE or not books.permissions.lacks_list_of_waiting or str(facts["waiting"]) != numbers:
                 raise _BrokenRule("it lists other decisions than those that wait for a second signature")
     _judge_marks(books.permissions, entry, facts)
 
@@ -216,7 +216,7 @@ def _judge_charged(books: Books, entry: Entry, facts: Mapping[str, Any]) -> None
         {decision.number for decision in books.permissions.of(name)} for name in (charge.account, EVERYWHERE)
     )
     allowed = {*charge.allowed}
-    if books.permissions.keyed and not (allowed & own and allowed <= own | general):
+    if books.permissions.are_signed and not (allowed & own and allowed <= own | general):
         raise _BrokenRule(f"{charge.title} is charged without a decision that allows it")
 
 

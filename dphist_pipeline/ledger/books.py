@@ -17,7 +17,6 @@ from typing import Any
 
 from dphist_pipeline.ledger import clock, limits
 from dphist_pipeline.ledger import errors as errors
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import (
     Account,
@@ -32,6 +31,7 @@ from dphist_pipeline.ledger.entries import (
     note_of,
     read_exact,
 )
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.individual import paid_by_year, price_of_left_out, price_of_row
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.signing import signer_of
@@ -127,7 +127,7 @@ class Books:
         return self.accounts[name]
 
     def revisions(self, release: str, period: str) -> dict[int, Charge]:
-        """What was charged for a release and period, by revision."""
+        """The charges of a release and period, by revision."""
         for entry in (Entry(*row) for row in self.unposted.pop((release, period), ())):
             self._post(entry, entry.facts, added_up=True)
         return self.charges.get((release, period), {})
@@ -140,7 +140,7 @@ class Books:
         return [charge for _, charge in self.paid]
 
     def spent(self, account: str, year: int | None) -> Fraction:
-        """What was spent of an account, an exact epsilon: in a year, or in all for None; 0 for an unknown account."""
+        """The exact epsilon spent of an account: in a year, or in all for None; 0 for an unknown account."""
         sums = self._spent.get(account, {}).items()
         return sum((spent for key, spent in sums if year is None or self._counts_in(year, *key)), Fraction(0))
 
@@ -155,7 +155,7 @@ class Books:
         return charged == year or (year < charged and any(year == of for _, of in self.adoptions[before:]))
 
     def counting_in(self, account: str, year: int) -> list[tuple[int, Fraction, Charge | None]]:
-        """What counts in a year of an account: number of the entry since which it does, epsilon, and the charge.
+        """Charges that count in a year of an account: number of the entry since which they do, epsilon, and the charge.
 
         In the order of these numbers. What was spent elsewhere, and no ledger holds, has no charge. What is dated in a
         later year counts since an adoption in this one; see `_counts_in`.
@@ -218,7 +218,7 @@ class Books:
         if account.is_individual:
             _refuse_unfiltered(account, request)
         if not recorded:
-            self.permissions.required(request)
+            self.permissions.decisions_for(request)
         due = max(revisions, default=0) + 1
         if request.revision != due:
             raise errors.LedgerError("revision_skipped", asked=request, due=due)
@@ -256,10 +256,10 @@ class Books:
             self._refuse_rejected(charge)
         elif charge.number in self.published:
             raise errors.LedgerError("published_already", charge=charge)
-        noted = self.notes.get(charge.number, {}).get(kind)
-        if noted is not None and noted.text != text:
-            raise errors.LedgerError("noted_otherwise", charge=charge, note=noted)
-        return noted is not None
+        earlier_note = self.notes.get(charge.number, {}).get(kind)
+        if earlier_note is not None and earlier_note.text != text:
+            raise errors.LedgerError("noted_otherwise", charge=charge, note=earlier_note)
+        return earlier_note is not None
 
     def _refuse_rejected(self, charge: Charge) -> None:
         note = self.notes.get(charge.number, {}).get("rejected")
@@ -310,8 +310,8 @@ class Books:
         self.account(name)
         for of in ("release", "period", "spec"):
             limits.text_of(f"{of} of a look", facts[of])
-        charged = any(account == name for account in self._spent)
-        if charged or facts["reason"] != "":
+        was_charged = any(account == name for account in self._spent)
+        if was_charged or facts["reason"] != "":
             limits.refuse_no_reason(
                 f"Looking at the records of account '{name}', which was charged before", facts["reason"]
             )
@@ -342,7 +342,7 @@ class Books:
 
     def _post(self, entry: Entry, facts: Mapping[str, Any], added_up: bool = False) -> None:
         """Adds what an entry that is in force says; `added_up`: the epsilon of a charge is in the sums already."""
-        if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.keyed):
+        if entry.kind == "created" or (entry.kind == "keyed" and not self.permissions.are_signed):
             self.started_by = entry.hash
         self.permissions.post(entry, facts)
         match entry.kind:
@@ -379,7 +379,7 @@ class Books:
         first = self.permissions.waiting.pop(facts["decision"], None)
         if first is not None:
             self._post(first, first.facts)
-            self.permissions.countersigned(entry, first)
+            self.permissions.add_second_signer(entry, first)
 
     def _post_elsewhere(self, entry: Entry, facts: Mapping[str, Any]) -> None:
         if entry.kind == "moved":
@@ -439,13 +439,13 @@ def refuse_other_folder(charge: Charge, folder: Folder) -> None:
 
 def _refuse_unfiltered(account: Account, request: ChargeRequest) -> None:
     """Refuses what an individual account does not pay for, since no filter stands before it."""
-    wanted = {
+    options = {
         "a quality table": request.quality,
         "`require: checks`": request.checks,
         "a signed query": request.query,
         f"`engine: {request.engine}`": request.engine != "duckdb",
     }
-    for what in (name for name, value in wanted.items() if value):
+    for what in (name for name, value in options.items() if value):
         raise errors.LedgerError("not_individual", account=account.name, what=what)
 
 

@@ -89,14 +89,14 @@ class Database(ABC):
     place: Path | str  # what tells two of them apart: a file's path, a server's address
 
     @classmethod
-    def parsed(cls, url: str | sa.URL) -> sa.URL:
+    def parse_address(cls, url: str | sa.URL) -> sa.URL:
         """The parts of an address; an error for anything else."""
         with suppress(ArgumentError, ValueError):
             return sa.make_url(url)
-        raise cls.refused("the address is no SQLAlchemy URL")
+        raise cls.address_error("the address is no SQLAlchemy URL")
 
     @classmethod
-    def refused(cls, problem: str) -> errors.LedgerError:
+    def address_error(cls, problem: str) -> errors.LedgerError:
         """The error for an address where it cannot be kept."""
         return errors.address_refused(cls.noun, problem)
 
@@ -104,7 +104,7 @@ class Database(ABC):
         """The error where there is none."""
         return errors.LedgerError("ledger_missing", where=self.where)
 
-    def altered(self, problem: str) -> errors.LedgerError:
+    def damage_error(self, problem: str) -> errors.LedgerError:
         """The error for a database that does not hold what it should."""
         return errors.LedgerError("ledger_altered", where=self.where, problem=problem)
 
@@ -116,7 +116,7 @@ class Database(ABC):
 
     @abstractmethod
     def creation(self) -> AbstractContextManager[Database]:
-        """Where to make the tables; they get their name once they are complete, and replace nothing."""
+        """The place to make the tables in; they get their name once they are complete, and replace nothing."""
 
     @abstractmethod
     def transaction(self, intent: Intent) -> AbstractContextManager[sa.Connection]:
@@ -168,7 +168,7 @@ class SqliteFile(Database):
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
         """The file that an SQLAlchemy URL names; it need not exist."""
-        read = cls.parsed(url)
+        read = cls.parse_address(url)
         if read.drivername not in ("sqlite", "sqlite+pysqlite"):
             problem = f"'{read.drivername}' is not supported, only SQLite and PostgreSQL are"
         elif not read.database or read.database.startswith((":memory:", "file:")) or "\0" in read.database:
@@ -177,7 +177,7 @@ class SqliteFile(Database):
             problem = "the address has options after a '?'"
         else:
             return cls(Path(read.database))
-        raise cls.refused(problem)
+        raise cls.address_error(problem)
 
     def require_there(self) -> None:
         """Refuses when there is no file: SQLite would make one."""
@@ -230,7 +230,7 @@ class SqliteFile(Database):
                 elif intent == "rehearse":
                     connection.exec_driver_sql("PRAGMA user_version = 0")
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-            problem = self._translated(error)
+            problem = self._ledger_error(error)
         if problem is not None:
             raise problem from None
 
@@ -248,10 +248,10 @@ class SqliteFile(Database):
         }
         tables = self.tables.tables
         if not sql_by_kind["table"].keys() >= tables.keys():
-            raise self.altered(f"the file holds no {self.noun}")
+            raise self.damage_error(f"the file holds no {self.noun}")
         indexes = {str(index.name) for table in tables.values() for index in table.indexes}
         if sql_by_kind["trigger"] != self.triggers or not sql_by_kind["index"].keys() >= indexes:
-            raise self.altered("the rules that guard its table were removed or changed")
+            raise self.damage_error("the rules that guard its table were removed or changed")
 
     def discard(self) -> None:
         """Deletes the file."""
@@ -263,7 +263,7 @@ class SqliteFile(Database):
         if not all(place.stat().st_mode & stat.S_IWUSR for place in (self.path, self.path.parent)):
             raise self.unusable(errors.READ_ONLY)
 
-    def _translated(self, error: Exception) -> errors.LedgerError:
+    def _ledger_error(self, error: Exception) -> errors.LedgerError:
         if isinstance(error, OSError):
             return self.unusable(error.strerror)
         name = getattr(getattr(error, "orig", error), "sqlite_errorname", "")
@@ -274,10 +274,10 @@ class SqliteFile(Database):
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             return self.unusable(errors.READ_ONLY)
         if name.startswith("SQLITE_NOTADB"):
-            return self.altered("the file is no database")
+            return self.damage_error("the file is no database")
         if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_NOMEM", "SQLITE_PROTOCOL", "SQLITE_INTERRUPT")):
             return self.unusable(f"the database engine reports {name}")
-        return self.altered(f"the database engine cannot use it ({name or 'unreadable'})")
+        return self.damage_error(f"the database engine cannot use it ({name or 'unreadable'})")
 
 
 def _open() -> sqlite3.Connection:

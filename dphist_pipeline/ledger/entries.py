@@ -22,7 +22,7 @@ _EXACT = re.compile(r"(0|[1-9][0-9]{0,39})/([1-9][0-9]{0,39})")
 
 @dataclass(frozen=True)
 class Account:
-    """Whose privacy is spent, in what terms, and how much of it in all (or each calendar year).
+    """An account: whose privacy is spent, in what terms, and how much of it in all (or each calendar year).
 
     `signatures`: how many operators must sign a decision about it, 1 or 2. `accounting`: `summed`, every charge counts
     against the total; `individual`, see `ledger.individual`. `left_out`: share of the total that is set aside for the
@@ -54,7 +54,7 @@ class Folder:
 
 
 class OfARelease:
-    """What belongs to one revision of a release's period."""
+    """The names that say which revision of a release's period something belongs to."""
 
     release: str
     period: str
@@ -68,7 +68,7 @@ class OfARelease:
 
 @dataclass(frozen=True)
 class ChargeRequest(OfARelease):
-    """What one release of one period asks for, and the terms it believes its account to have."""
+    """A request to charge one release of one period, and the terms it believes its account to have."""
 
     account: str
     release: str
@@ -122,7 +122,7 @@ class Charge(OfARelease):
 
 @dataclass(frozen=True)
 class Note:
-    """What was said about a charge after it: that it is approved, rejected or withdrawn."""
+    """A note on a charge: it is approved, rejected or withdrawn."""
 
     kind: NoteKind
     text: str  # who approves, or why it is rejected or withdrawn
@@ -198,11 +198,11 @@ def charge_of(entry: Entry, facts: Mapping[str, Any]) -> Charge:
         allowed=tuple(facts.get("allowed", ())),
         year=facts["year"],
         folder=Folder(**facts["folder"]) if "folder" in facts else None,
-        granted=_granted(facts) if "granted" in facts else None,
+        granted=_grant_of(facts) if "granted" in facts else None,
     )
 
 
-def _granted(facts: Mapping[str, Any]) -> Granted:
+def _grant_of(facts: Mapping[str, Any]) -> Granted:
     stated = facts["granted"]
     amounts = {name: read_exact(stated[name]) for name in ("everybody", "left_out") if name in stated}
     return Granted(**{**stated, **amounts}, year=facts["year"])

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from dphist_pipeline.errors import Halted, TryAgain, did_you_mean, how_to_install
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 
 if TYPE_CHECKING:
     from dphist_pipeline.base.reading import Reading
@@ -414,7 +414,7 @@ def source_not_allowed(
 
 
 def version_not_allowed(name: str) -> LedgerError:
-    """For an engine of a version that the suite did not pass with, `duckdb=2.1`; `polars=` where there is none."""
+    """Refuses an engine of a version that the suite did not pass with, `duckdb=2.1`; `polars=` where there is none."""
     engine, _, minor = name.partition("=")
     if engine == "polars":
         return LedgerError("other_polars", minor=minor or "missing")
@@ -427,7 +427,7 @@ def version_not_allowed(name: str) -> LedgerError:
 
 
 def check_not_allowed(account: str, name: str) -> LedgerError:
-    """For a check of an upstream asset, such as raw/visits:complete."""
+    """Refuses a check of an upstream asset, such as raw/visits:complete, that nobody allowed."""
     problem = (
         f"would hold releases of account '{account}' back where it fails, so that whether a period appears depends "
         "on records: that needs a decision"
@@ -437,7 +437,7 @@ def check_not_allowed(account: str, name: str) -> LedgerError:
 
 
 def query_not_allowed(account: str, name: str) -> LedgerError:
-    """For a query that nobody signed."""
+    """Refuses a query that nobody signed."""
     command = f"dphist ledger allow {account} --query {quote(name)} --reason TEXT"
     problem = (
         f"needs a decision for account '{account}', as its text stands now: the promise rests on it. What is charged "

@@ -1,6 +1,6 @@
 """Individual accounts: a unit pays for its own counted rows, and is not counted once its year is paid for.
 
-What each unit paid is confidential, and stands in files (`confidential.individual`). Here stands what is public: the
+What each unit paid is confidential, and stands in files (`confidential.row_filter`). Here stands what is public: the
 price of a row, how many rows of a unit a year pays for, and what a charge states.
 """
 
@@ -46,7 +46,7 @@ class Granted:
 
 
 def price_of_row(epsilon: Fraction, rows: int) -> int:
-    """What a counted row costs its unit, in parts, rounded up: every measurement moves by epsilon/R with one row."""
+    """The price of a counted row, in parts, rounded up: one row moves every measurement by epsilon/R."""
     return ceil(epsilon * PARTS / rows)
 
 
@@ -59,7 +59,7 @@ def price_of_left_out(total: Fraction, share: Fraction, everybody: Fraction) -> 
 
 
 def paid_by_year(total: Fraction, left_out: Fraction, everybody: Fraction) -> int:
-    """What the rows of a unit may cost in a year, in parts: the total less the share of `left_out` and `everybody`."""
+    """The most that the rows of a unit may cost in a year, in parts: the total less `left_out` and `everybody`."""
     return floor((total * (1 - left_out) - everybody) * PARTS)
 
 

@@ -258,7 +258,7 @@ class Ledger(OpenedLedger):
                 return earlier_charge
             self._refuse_unlisted(writing)
             books.refuse_wrong_clock(writing.now, request.days)
-            granted = _stated(request.granted) if books.account(request.account).is_individual else {}
+            granted = _grant_facts(request.granted) if books.account(request.account).is_individual else {}
             facts: dict[str, Any] = {
                 "epsilon": exact_text(request.epsilon),
                 "digest": request.digest,
@@ -268,7 +268,7 @@ class Ledger(OpenedLedger):
                 **({"upstream_checked": request.upstream_checked} if request.upstream_checked else {}),
                 **granted,
             }
-            decision_numbers = [decision.number for decision in books.permissions.required(request)]
+            decision_numbers = [decision.number for decision in books.permissions.decisions_for(request)]
             # A number drawn at random: of two copies of a ledger, no two charges are the same entry.
             facts |= {"allowed": decision_numbers, "nonce": secrets.token_hex(16)} if decision_numbers else {}
             entry = writing.append("charged", facts, request.account, request)
@@ -277,7 +277,7 @@ class Ledger(OpenedLedger):
     def _refuse_unlisted(self, writing: Writing) -> None:
         """Refuses to charge where a server's own rules cannot know which decisions wait for a second signature."""
         permissions = writing.books.permissions
-        unstated, waits = permissions.unstated, bool(permissions.waiting)
+        unstated, waits = permissions.lacks_list_of_waiting, bool(permissions.waiting)
         if (unstated or waits) and self._file.lacks_list(writing.connection, unstated, waits):
             raise LedgerError("waiting_unlisted", where=self._file.where)
 
@@ -297,8 +297,8 @@ class Ledger(OpenedLedger):
                 writing.append(kind, {"charge": charge.number, **facts}, charge.account, charge)
 
 
-def _stated(granted: Granted | None) -> dict[str, Any]:
-    """What a charge to an individual account states; its year is the entry's."""
+def _grant_facts(granted: Granted | None) -> dict[str, Any]:
+    """The facts that a charge to an individual account adds to its entry; its year is the entry's."""
     if granted is None:
         raise ValueError("a charge to an individual account whose rows were not filtered")
     facts = {**vars(granted), "everybody": exact_text(granted.everybody)}

@@ -54,11 +54,13 @@ def in_brackets(ranges: Ranges) -> str:
     A server's text holds neither U+0000 nor surrogates.
     """
     return "".join(
-        f"{_escaped(max(first, 1))}-{_escaped(last)}" for first, last in ranges if not 0xD800 <= first <= 0xDFFF
+        f"{_escape_sequence(max(first, 1))}-{_escape_sequence(last)}"
+        for first, last in ranges
+        if not 0xD800 <= first <= 0xDFFF
     )
 
 
-def _escaped(letter: int) -> str:
+def _escape_sequence(letter: int) -> str:
     return f"\\u{letter:04x}" if letter < 0x10000 else f"\\U{letter:08x}"
 
 

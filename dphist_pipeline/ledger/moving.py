@@ -30,7 +30,7 @@ def move(source: str | sa.URL, expected_id: str, target: str | sa.URL, operator:
     """
     old, new = ledger_database(source), ledger_database(target)
     if old.engine == new.engine:
-        raise old.refused(f"it is moved from SQLite to PostgreSQL or back, not within {old.engine}")
+        raise old.address_error(f"it is moved from SQLite to PostgreSQL or back, not within {old.engine}")
     # The new tables are complete but not committed while the old ledger is closed: a crash before leaves the old one
     # open and nothing at the new place; a crash right after leaves the old one closed, and this call makes the new one.
     with new.creation() as draft, draft.transaction("write") as target_connection, old.transaction("write") as here:

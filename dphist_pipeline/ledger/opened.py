@@ -60,12 +60,12 @@ class OpenedLedger:
         self._file.discard()
 
     def books(self) -> Books:
-        """What all entries add up to, as they are now; whoever gets them reads them, and changes nothing in them."""
+        """The books of all entries, as they are now; callers read them, and change nothing in them."""
         with self._file.transaction("read") as connection:
             return self._current_books(connection)
 
     def decisions(self, account: str) -> list[Decision]:
-        """What is allowed for an account now, oldest first; for `EVERYWHERE`, the folders of code lists."""
+        """The decisions in force for an account, oldest first; for `EVERYWHERE`, the folders of code lists."""
         return self.books().permissions.of(account)
 
     def decisions_of(self, charge: Charge) -> list[Decision]:
@@ -77,13 +77,13 @@ class OpenedLedger:
         """Every source that any account may read, or that waits for a second signature."""
         return self.books().permissions.sources()
 
-    def allowed(self, request: ChargeRequest) -> tuple[Decision, ...]:
+    def decisions_for(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for, as they stand now.
 
         Raises:
             LedgerError: `not_allowed`, naming what differs, and the command that would allow it.
         """
-        return self.books().permissions.required(request)
+        return self.books().permissions.decisions_for(request)
 
     def looks(self, account: str) -> list[Look]:
         """Every time that an operator saw exact numbers about an account's records, oldest first."""
@@ -130,7 +130,7 @@ class OpenedLedger:
         return self.books().account(text_of("account", name))
 
     def charges(self, release: str, period: str) -> list[Charge]:
-        """What was charged for a release and period, by revision."""
+        """The charges of a release and period, by revision."""
         return [charge for _, charge in sorted(self.books().revisions(release, period).items())]
 
     def published_digest(self, charge: Charge) -> str | None:
@@ -171,7 +171,7 @@ class OpenedLedger:
             hashes_known = self._current_books(connection).carried.union(carried)
         for seen_in, number, of in witnesses:
             if hashes.get(number) != of and of not in hashes_known:
-                raise self._outdated(seen_in, number)
+                raise self._outdated_error(seen_in, number)
 
     def _of_charge(self, charge: Charge) -> Books:
         """The same, which must hold the charge."""
@@ -199,7 +199,7 @@ class OpenedLedger:
         entries = all_entries(connection, last.number - 1)  # one question: a server takes its time for each
         first_entry = next(entries, None)
         if first_entry is None or first_entry.hash != last.hash:
-            raise self._outdated("this program, which opened it a moment ago,", last.number)
+            raise self._outdated_error("this program, which opened it a moment ago,", last.number)
         self._known = None  # until the entries since are found to be intact
         if books is None:
             books = judged_books(self._file.where, connection)
@@ -211,9 +211,9 @@ class OpenedLedger:
     def _refuse_unknown_charge(self, books: Books, charge: Charge) -> None:
         ledger_charge = books.revisions(charge.release, charge.period).get(charge.revision)
         if ledger_charge != charge:
-            raise self._outdated("the charge to be published", charge.number)
+            raise self._outdated_error("the charge to be published", charge.number)
 
-    def _outdated(self, seen_in: str, number: int) -> LedgerError:
+    def _outdated_error(self, seen_in: str, number: int) -> LedgerError:
         return LedgerError("ledger_outdated", where=self._file.where, seen_in=seen_in, number=number)
 
 
@@ -287,7 +287,7 @@ class Writing:
             hash="",
         )
         if operator is not None:
-            entry = operator.signed(entry)
+            entry = operator.with_signature(entry)
         entry = replace(entry, hash=seal(entry))
         self.connection.execute(sa.insert(ENTRIES).values(**vars(entry)))
         return entry
@@ -307,9 +307,9 @@ class Writing:
 
         An empty list is entered, too: a server charges nothing before it.
         """
-        if not self.books.permissions.unstated:
+        if not self.books.permissions.lacks_list_of_waiting:
             return None
-        numbers = self.books.permissions.unlisted()
+        numbers = self.books.permissions.waiting_before_lists()
         self.decide("listed", EVERYWHERE, {"waiting": numbers}, operator)
         return numbers
 

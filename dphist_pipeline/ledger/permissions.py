@@ -55,7 +55,7 @@ class Permissions:
     stating: bool = False
 
     @property
-    def keyed(self) -> bool:
+    def are_signed(self) -> bool:
         """Whether decisions are signed here; not in a ledger of an older version, until its first decision."""
         return bool(self.operators)
 
@@ -65,7 +65,7 @@ class Permissions:
         A ledger of an older version has no operator at first. Even then, decisions of kinds that the older version did
         not have are refused: somebody who can write the file may have planted them.
         """
-        must = self.keyed or entry.kind not in _ONCE_UNSIGNED
+        must = self.are_signed or entry.kind not in _ONCE_UNSIGNED
         if entry.kind in DECISIONS and must and signer_of(entry) not in self.operators:
             raise errors.LedgerError("not_signed", kind=entry.kind)
 
@@ -87,11 +87,11 @@ class Permissions:
         return is_waiting
 
     @property
-    def unstated(self) -> bool:
+    def lacks_list_of_waiting(self) -> bool:
         """Whether an account asks for two signatures, and no entry says which decisions of earlier versions wait."""
         return bool(self.two_signatures) and not self.stating
 
-    def unlisted(self) -> list[int]:
+    def waiting_before_lists(self) -> list[int]:
         """Decisions of earlier versions that wait, which neither they nor a later entry says."""
         return [] if self.stating else sorted(self.waiting)
 
@@ -182,7 +182,7 @@ class Permissions:
     def _know(self, operator: Mapping[str, str]) -> None:
         self.operators[operator["key"]] = self.names[operator["key"]] = operator["name"]
 
-    def countersigned(self, entry: Entry, first: Entry) -> None:
+    def add_second_signer(self, entry: Entry, first: Entry) -> None:
         """Adds the name of the second operator to a decision that has just come into force."""
         decision = self.allowed.get(first.number)
         if decision is not None:
@@ -275,17 +275,17 @@ class Permissions:
         return sorted(set().union(*map(self.owners, readings)) - {account})
 
     def of(self, account: str) -> list[Decision]:
-        """What is allowed for an account, in order."""
+        """The decisions in force for an account, in order."""
         return [decision for _, decision in sorted(self.allowed.items()) if decision.account == account]
 
-    def required(self, request: ChargeRequest) -> tuple[Decision, ...]:
+    def decisions_for(self, request: ChargeRequest) -> tuple[Decision, ...]:
         """The decisions that let a release read what it asks for.
 
         Raises:
             LedgerError: `not_allowed`, there is none about the source, its reading, the query, the engine or a check.
         """
         if request.source is None:
-            if self.keyed:
+            if self.are_signed:
                 raise ValueError("a charge that names no source")
             return ()
         decisions = [self._source(request.account, request.source)]
@@ -348,7 +348,7 @@ _what = attrgetter("kind", "reading", "query", "tries", "server", "folder", "als
 
 
 def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
-    """What the body of an entry of kind 'allowed' states, without number, hash, time and signers.
+    """The decision in the body of an entry of kind 'allowed', without number, hash, time and signers.
 
     Raises:
         ValueError: it states nothing, several things, or something `FOR_ALL` for one account, or the reverse.

@@ -88,7 +88,7 @@ def names_server(url: str | sa.URL) -> bool:
 
 
 def ledger_database(url: str | sa.URL) -> Database:
-    """Where a ledger is, by an SQLAlchemy URL of a SQLite file or a PostgreSQL database; it need not be there.
+    """The database of a ledger, by an SQLAlchemy URL of a SQLite file or a PostgreSQL database; it need not be there.
 
     Raises:
         LedgerError: `address_refused`, the URL is neither, or holds a password or other options.
@@ -119,17 +119,17 @@ class PostgresDatabase(Database):
         except ModuleNotFoundError:
             missing = True
         if missing:
-            raise self.refused(f"the driver is not installed. To install it: {how_to_install('postgresql')}")
+            raise self.address_error(f"the driver is not installed. To install it: {how_to_install('postgresql')}")
 
     @classmethod
     def at(cls, url: str | sa.URL) -> Self:
         """The database that a URL names; it need not be there."""
-        read = cls.parsed(url)
+        read = cls.parse_address(url)
         options = {name: value for name, value in read.query.items() if isinstance(value, str)}
         host = options.pop("host", "") or read.host or ""
         problem = _problem(read, host, options)
         if problem:
-            raise cls.refused(problem)
+            raise cls.address_error(problem)
         return cls(read, host, _tls(host, options))
 
     @contextmanager
@@ -153,7 +153,7 @@ class PostgresDatabase(Database):
                 elif intent == "rehearse":
                     self._refuse_without_right(connection)
         except (SQLAlchemyError, OSError) as error:
-            problem = self._translated(error)
+            problem = self._ledger_error(error)
         if problem is not None:
             raise problem from None
 
@@ -161,7 +161,7 @@ class PostgresDatabase(Database):
         if any(map(sa.inspect(connection).has_table, self.tables.tables)):
             raise errors.FileExists(noun=self.noun, where=self.where)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
-            raise self.refused("the database is not encoded in UTF-8")
+            raise self.address_error("the database is not encoded in UTF-8")
         for index in [index for table in self.tables.tables.values() for index in table.indexes]:
             # Told here, because telling it with the index loads this dialect for every file of SQLite.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
@@ -210,7 +210,7 @@ class PostgresDatabase(Database):
         indexes = set(connection.execute(sa.text(_INDEXES), names).scalars())
         index_names = {str(index.name) for table in self.tables.tables.values() for index in table.indexes}
         if self._triggers(connection) not in self._rules_since(0) or not indexes >= index_names:
-            raise self.altered("the rules that guard its table were removed or changed")
+            raise self.damage_error("the rules that guard its table were removed or changed")
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise self.unusable("the server runs with fsync off, and could forget a charge when the power fails")
 
@@ -256,7 +256,7 @@ class PostgresDatabase(Database):
         parameters |= {"target_session_attrs": "read-write", "connect_timeout": 10, "tcp_user_timeout": 60_000}
         return psycopg.connect(**parameters, prepare_threshold=None)
 
-    def _translated(self, error: Exception) -> errors.LedgerError:
+    def _ledger_error(self, error: Exception) -> errors.LedgerError:
         state = str(getattr(getattr(error, "orig", error), "sqlstate", None) or "")
         if state in ("23505", "DPH01"):  # without the lock, something else came first
             return errors.LedgerBusy("entry_overtaken", noun=self.noun, where=self.where)
@@ -273,13 +273,13 @@ class PostgresDatabase(Database):
         if state == "25006":
             return self.unusable("the server is read-only")
         if state == "" or state[:2] in ("08", "57"):
-            problem = f"the connection was refused or lost ({_said(error)})"
+            problem = f"the connection was refused or lost ({_driver_message(error)})"
             if _REFUSED.search(str(error)):
                 return self.unusable(problem)
             return errors.LedgerBusy("connection_lost", noun=self.noun, where=self.where, problem=problem)
         if state[:2] in ("53", "58", "XX"):
             return self.unusable(f"the server reports {state}")
-        return self.altered(f"the database refuses it ({state})")
+        return self.damage_error(f"the database refuses it ({state})")
 
 
 def _is_former(column: object) -> bool:
@@ -288,7 +288,7 @@ def _is_former(column: object) -> bool:
 
 
 def _problem(read: sa.URL, host: str, options: dict[str, str]) -> str:
-    """What is wrong with an address, without its secrets; nothing if it will do."""
+    """The mistake in an address, without its secrets; empty if it will do."""
     if read.password is not None:
         return "the address holds a password. Take it out, and keep it in ~/.pgpass or PGPASSWORD"
     if set(read.query) - _OPTIONS:
@@ -309,7 +309,7 @@ def is_local(host: str) -> bool:
 
 
 def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
-    """How the connection is encrypted; between machines always, and the server must prove its name."""
+    """The settings of encryption; between machines there always is one, and the server must prove its name."""
     if is_local(host):
         return {"sslmode": "prefer", **options}
     parameters = {"sslmode": "verify-full", "gssencmode": "disable", **options}
@@ -317,7 +317,7 @@ def _tls(host: str, options: dict[str, str]) -> dict[str, str]:
     return parameters if has_certificate or "sslrootcert" in parameters else {**parameters, "sslrootcert": "system"}
 
 
-def _said(error: Exception) -> str:
+def _driver_message(error: Exception) -> str:
     """The first line of the driver's message, which names server and user, without the password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no reason given"]
     secret = os.environ.get("PGPASSWORD")

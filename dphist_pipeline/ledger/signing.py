@@ -28,7 +28,7 @@ KEY = "DPHIST_OPERATOR_KEY"
 
 @dataclass(frozen=True)
 class Operator:
-    """Who decides: a private key and a name that the ledger shows."""
+    """An operator, who decides: a private key and a name that the ledger shows."""
 
     name: str
     private: Ed25519PrivateKey
@@ -81,7 +81,7 @@ class Operator:
                 raise OperatorKeyUnusable(where=str(path), problem=problem)
         return cls.load(path)
 
-    def signed(self, entry: Entry) -> Entry:
+    def with_signature(self, entry: Entry) -> Entry:
         """The entry with this operator's signature in its body; its hash is still to be made."""
         signature = self.private.sign(_text(entry).encode("ascii")).hex()
         signed = {"key": self.public, "signature": signature}
@@ -114,7 +114,7 @@ def _shell_path(path: Path) -> str:
 
 
 def key_path() -> Path:
-    """Where the operator's private key lies: $DPHIST_OPERATOR_KEY, else in the user's configuration."""
+    """The path of the operator's private key: $DPHIST_OPERATOR_KEY, else in the user's configuration."""
     if os.environ.get(KEY):
         return Path(os.environ[KEY])
     configuration = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
@@ -122,7 +122,7 @@ def key_path() -> Path:
 
 
 def login_name() -> str:
-    """What the machine calls whoever runs this, for the ledger."""
+    """The name of this process's user on this machine, for the ledger."""
     with suppress(OSError, KeyError, ImportError):
         name = getpass.getuser()
         if name.isprintable() and 0 < len(name) <= 60:
@@ -157,5 +157,5 @@ def signer_of(entry: Entry) -> str | None:
 
 
 def _text(entry: Entry) -> str:
-    """What is signed: all of an entry, its place in the chain included, but not its hash."""
+    """The text that is signed: all of an entry, its place in the chain included, but not its hash."""
     return canonical_json({name: value for name, value in vars(entry).items() if name != "hash"})

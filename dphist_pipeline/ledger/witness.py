@@ -24,8 +24,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from dphist_pipeline.ledger import errors
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.entries import OfARelease, exact_text, read_exact
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.witness_file import (
     ANSWERS,
     CHARGES,
@@ -73,13 +73,13 @@ class WitnessedCharge(OfARelease):
         return cls(**facts | {"epsilon": read_exact(facts["epsilon"])})
 
     def facts(self) -> dict[str, Any]:
-        """As a row of the witness, and an adoption that carries the charge over, hold it."""
+        """The fields as a row of the witness, and an adoption that carries the charge over, hold them."""
         return {**vars(self), "epsilon": exact_text(self.epsilon)}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What a ledger, or the witness, holds of a store."""
+    """A summary of the charges that a ledger, or the witness, holds of a store."""
 
     generation: int  # 1 from `dphist init` on, one more with every adoption
     # Hash of the ledger's entry that started the generation. It tells apart two copies that were adopted at the same
@@ -94,7 +94,7 @@ another process made, and the witness saw, in the meantime."""
 
 
 def place_of(folder: Path) -> str:
-    """Where an existing store lies: host, folder, inode. A copy has another inode, even under the same name."""
+    """The place of an existing store: host, folder, inode. A copy has another inode, even under the same name."""
     return f"{socket.gethostname()} {os.path.realpath(folder)} inode {folder.stat().st_ino}"
 
 
@@ -117,7 +117,7 @@ class Witness:
         """
         own = self._file.place
         if own == ledger or (isinstance(own, Path) and isinstance(ledger, Path) and _is_same_place(own, ledger)):
-            raise self._file.refused(f"{self.where} is the ledger")
+            raise self._file.address_error(f"{self.where} is the ledger")
 
     def refuse_inside(self, store_root: Path) -> None:
         """Refuses a witness in a store's folder, which would be copied together with the store."""
@@ -125,7 +125,7 @@ class Witness:
         if isinstance(own, str):
             return
         if any(_is_same_place(folder, store_root) for folder in Path(os.path.realpath(own)).parents):
-            raise self._file.refused(f"{self.where} lies inside the store at {store_root}, and is copied with it")
+            raise self._file.address_error(f"{self.where} lies inside the store at {store_root}, and is copied with it")
 
     def enrol(self, store_id: str, started_by: str) -> None:
         """Starts a new store's first generation; makes the witness where there is none."""
@@ -151,7 +151,7 @@ class Witness:
             _append(connection, store_id, ledger, 0)
 
     def standing(self, store_id: str) -> Standing | None:
-        """What the witness holds of a store; None where it holds nothing, or where there is no witness."""
+        """The charges that the witness holds of a store; None where it holds none, or where there is no witness."""
         with suppress(errors.WitnessMissing), self._file.session("read") as connection:
             current = _generation(connection, store_id)
             if current is not None:
@@ -170,17 +170,17 @@ class Witness:
         """
         with self._file.session("write") as connection:
             ledger = read()
-            _append(connection, store_id, ledger, self._compared(connection, store_id, ledger))
+            _append(connection, store_id, ledger, self._charges_in_common(connection, store_id, ledger))
 
     def check(self, store_id: str, read: ReadStanding) -> None:
         """Refuses whatever `vouch` would refuse; leaves the witness as it was."""
         with self._file.session("rehearse") as connection:
-            self._compared(connection, store_id, read())
+            self._charges_in_common(connection, store_id, read())
 
     def confirm(self, store_id: str, read: ReadStanding) -> None:
         """Refuses whatever `vouch` would refuse of the charges that the ledger holds; needs no right to write."""
         with self._file.session("read") as connection:
-            self._compared(connection, store_id, read())
+            self._charges_in_common(connection, store_id, read())
 
     def vouch_answer(self, store_id: str, charge_hash: str, step: str, digest: str) -> None:
         """Writes down which answer a charge's step drew, before it is used; the same again does nothing.
@@ -266,8 +266,8 @@ class Witness:
             return {*connection.execute(sa.select(PLACES.c.store).where(PLACES.c.place == place)).scalars()}
         return set()
 
-    def _compared(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
-        """How many of the ledger's charges, its first ones, the witness holds; refuses where any field differs."""
+    def _charges_in_common(self, connection: sa.Connection, store_id: str, ledger: Standing) -> int:
+        """The number of the ledger's first charges that the witness holds; refuses where any field differs."""
         self._refuse_generation(connection, store_id, ledger.generation, ledger.started_by)
         standing = self._standing(connection, store_id, ledger.generation, ledger.started_by)
         for position, charge in enumerate(standing.charges):
@@ -296,7 +296,7 @@ class Witness:
         try:
             return Standing(generation, started_by, tuple(WitnessedCharge.read({**row}) for row in rows))
         except (ValueError, TypeError):
-            problem = self._file.altered(f"it holds a charge of store {store_id} that is not written as one")
+            problem = self._file.damage_error(f"it holds a charge of store {store_id} that is not written as one")
         raise problem
 
 

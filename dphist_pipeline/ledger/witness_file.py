@@ -106,7 +106,7 @@ def _triggers(table: sa.Table) -> dict[str, str]:
 
 
 class _OfWitness(Database):
-    """What holds a witness, whatever the database is."""
+    """The parts of a witness that are alike in every kind of database."""
 
     noun = "witness"
     tables = _TABLES
@@ -115,7 +115,7 @@ class _OfWitness(Database):
         """The error for a witness that is not there."""
         return WitnessMissing(self.where)
 
-    def altered(self, problem: str) -> LedgerError:
+    def damage_error(self, problem: str) -> LedgerError:
         """The error for a database that holds no witness, or a damaged one."""
         return LedgerError("witness_altered", where=self.where, problem=problem)
 
@@ -153,12 +153,12 @@ class _OfWitness(Database):
             version = connection.execute(sa.select(sa.func.max(_VERSION.c.schema_version))).scalar()
             if version != SCHEMA_VERSION:
                 problem = f"its schema version is {version}, this dphist-pipeline reads {SCHEMA_VERSION}"
-                raise self.altered(problem)
+                raise self.damage_error(problem)
         super().verify_tables(connection)  # type: ignore[safe-super]
 
     def _refuse_beside_ledger(self, connection: sa.Connection) -> None:
         if sa.inspect(connection).has_table(ENTRIES.name):
-            raise self.refused(f"the database at {self.where} holds a ledger")
+            raise self.address_error(f"the database at {self.where} holds a ledger")
 
 
 class WitnessFile(_OfWitness, SqliteFile):
@@ -167,14 +167,14 @@ class WitnessFile(_OfWitness, SqliteFile):
     triggers: ClassVar = {name: sql for table in _TABLES.sorted_tables for name, sql in _triggers(table).items()}
 
     @classmethod
-    def named(cls, text: str) -> Self:
+    def at_address(cls, text: str) -> Self:
         """The file at an absolute path or SQLite URL."""
         if "://" in text and not text.startswith("/"):
             cls.at(text)
             text = str(sa.make_url(text).database)
         path = Path(text)
         if "\0" in text or not path.is_absolute() or path.is_dir():
-            raise cls.refused(f"{text!r} is no absolute path of a file")
+            raise cls.address_error(f"{text!r} is no absolute path of a file")
         return cls(path)
 
     def is_free(self) -> bool:
@@ -208,6 +208,6 @@ def witness_database(address: str | Path | None) -> WitnessFile | WitnessServer:
     """
     witness_address, folder = address or os.environ.get(WITNESS), state_folder()
     if not witness_address and folder is None:
-        raise WitnessFile.refused("this user has no home folder to keep it in")
+        raise WitnessFile.address_error("this user has no home folder to keep it in")
     text = str(witness_address or f"{folder}/witness.sqlite")
-    return WitnessServer.at(text) if names_server(text) else WitnessFile.named(text)
+    return WitnessServer.at(text) if names_server(text) else WitnessFile.at_address(text)

@@ -104,12 +104,12 @@ def _block(chance: Chance, words: int) -> NDArray[np.uint64]:
     places = np.flatnonzero(bits)
     still_open = np.unpackbits(bits[places])
     at = np.flatnonzero(still_open)
-    still_open[at] = _undecided(chance, at.size)
+    still_open[at] = _toss_remaining_digits(chance, at.size)
     packed[places] |= np.packbits(still_open)
     return tossed
 
 
-def _undecided(chance: Chance, size: int, known_bits: int = DIGITS) -> NDArray[np.bool_]:
+def _toss_remaining_digits(chance: Chance, size: int, known_bits: int = DIGITS) -> NDArray[np.bool_]:
     """Tosses coins whose U shares the first `known_bits` digits with P; shape (size,)."""
     known_digits, digits = chance.floor(known_bits), known_bits + 64
     next_digits = np.uint64(chance.floor(digits) - (known_digits << 64))
@@ -117,7 +117,7 @@ def _undecided(chance: Chance, size: int, known_bits: int = DIGITS) -> NDArray[n
     tossed: NDArray[np.bool_] = words < next_digits
     still_open = np.flatnonzero(words == next_digits)
     if still_open.size:
-        tossed[still_open] = _undecided(chance, still_open.size, digits)
+        tossed[still_open] = _toss_remaining_digits(chance, still_open.size, digits)
     return tossed
 
 

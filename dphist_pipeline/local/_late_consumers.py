@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.ledger.amounts import as_text
-from dphist_pipeline.local.partition import choices, merged, question_of
+from dphist_pipeline.ledger.epsilon_text import as_text
+from dphist_pipeline.local.partition import choices, merge_boundaries, question_of
 from dphist_pipeline.local.reports import NAMED
 from dphist_pipeline.spec.collection import CollectionSpec, Consumer
 from dphist_pipeline.spec.fields import digits
@@ -60,7 +60,7 @@ def _in_words(
         return f"The reports are to this question by {by}: declare that, and they count."
     names = [f"{consumer.name!r}" for consumer in latecomers]
     who = f"consumer{'s' if len(latecomers) > 1 else ''} {first_of(names, MOST_NAMED)}"
-    boundaries = merged(reader.edges for reader in earlier_spec.consumers)
+    boundaries = merge_boundaries(reader.edges for reader in earlier_spec.consumers)
     added = sorted({edge for consumer in latecomers for edge in consumer.edges} - set(boundaries))
     lower = [consumer for consumer in latecomers if consumer.epsilon < earlier_spec.report_epsilon]
     if spec.protocol == "split_budget":

@@ -17,7 +17,7 @@ from typing import Any
 
 from dphist_pipeline.base.files import locked_folder, replace_durably
 from dphist_pipeline.errors import Halted, Refused
-from dphist_pipeline.local.encoding import choose_values, encode, report_ids, sent
+from dphist_pipeline.local.encoding import choose_values, encode, report_ids, sent_reports
 from dphist_pipeline.local.question import Question
 
 FORMAT = 1
@@ -88,7 +88,7 @@ class Contributor:
     @property
     def spent(self) -> Fraction:
         """The epsilon that all answers together have spent."""
-        return _spent(self._read())
+        return _spent_epsilon(self._read())
 
     def answer(self, question: Question, values: Sequence[float]) -> tuple[Report, ...]:
         """The reports that answer a question: drawn the first time, and the same ones every later time.
@@ -105,7 +105,7 @@ class Contributor:
             record = self._read()
             earlier_answer = record["answered"].get(question.digest)
             if earlier_answer is None:
-                spent, limit = _spent(record), Fraction(record["limit"])
+                spent, limit = _spent_epsilon(record), Fraction(record["limit"])
                 if spent + question.epsilon > limit:
                     raise limit_reached(question, spent, limit)
                 earlier_answer = {
@@ -113,7 +113,7 @@ class Contributor:
                     "round": question.round,
                     "epsilon": str(question.epsilon),
                 }
-                earlier_answer["reports"] = _drawn(question, values)
+                earlier_answer["reports"] = _draw_reports(question, values)
                 record["answered"][question.digest] = earlier_answer
                 self._write(record)
         return _reports(earlier_answer)
@@ -136,7 +136,7 @@ class Contributor:
 
     def _read(self) -> dict[str, Any]:
         try:
-            return _checked(json.loads(self.path.read_bytes()))
+            return _check_record(json.loads(self.path.read_bytes()))
         except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             problem = "is missing or damaged; restore it. Without it nothing is answered"
             raise record_unusable(self.path, problem) from error
@@ -155,10 +155,10 @@ class Contributor:
             ) from error
 
 
-def _drawn(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
+def _draw_reports(question: Question, values: Sequence[float]) -> list[tuple[str, str]]:
     """Draws the reports: ids and bodies in hex of those that are sent."""
     bodies = encode(question, choose_values(values, question.values)[None, :])
-    is_sent = sent(question, question.reports)
+    is_sent = sent_reports(question, question.reports)
     ids = report_ids(question.reports)
     return [
         (name.tobytes().hex(), body.tobytes().hex()) for name, body in zip(ids[is_sent], bodies[is_sent], strict=True)
@@ -169,7 +169,7 @@ def _reports(entry: dict[str, Any]) -> tuple[Report, ...]:
     return tuple(Report(bytes.fromhex(name), bytes.fromhex(body)) for name, body in entry["reports"])
 
 
-def _checked(record: Any) -> dict[str, Any]:
+def _check_record(record: Any) -> dict[str, Any]:
     """The record after checking all of it; a damaged one raises one of the errors that `_read` expects."""
     sound = record["format"] == FORMAT and Fraction(record["limit"]) > 0
     for entry in record["answered"].values():
@@ -179,5 +179,5 @@ def _checked(record: Any) -> dict[str, Any]:
     return dict(record)
 
 
-def _spent(record: dict[str, Any]) -> Fraction:
+def _spent_epsilon(record: dict[str, Any]) -> Fraction:
     return sum((Fraction(entry["epsilon"]) for entry in record["answered"].values()), Fraction(0))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.randomized_response import Encoding
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.local.law import law_of
 from dphist_pipeline.local.partition import Spans, choices, question_of, shares, spans_of
 from dphist_pipeline.local.question import EVERY_ROUND, LEAST_EPSILON, Question
@@ -103,7 +103,7 @@ class Plan:
     def facts(self) -> dict[str, Any]:
         """Everything as JSON values: errors of every interval, in each way."""
         return {
-            **described(self.spec, self.asked.question),
+            **collection_facts(self.spec, self.asked.question),
             "contributors": self.contributors,
             "asked": self.asked.facts(),
             "ways": [way.facts() for way in self.ways],
@@ -119,16 +119,16 @@ class Plan:
         }
 
 
-def planned(spec: CollectionSpec, contributors: int) -> Plan:
+def plan_of(spec: CollectionSpec, contributors: int) -> Plan:
     """Costs and errors of a collection with this number of contributors, at least 1."""
     declared_way = _way(spec, contributors)
     instead = (way for other in _others(spec) for way in _by_encoding(spec, contributors, other))
     return Plan(spec, contributors, declared_way, _by_encoding(spec, contributors, spec.protocol), tuple(instead))
 
 
-def described(spec: CollectionSpec, question: Question) -> dict[str, Any]:
+def collection_facts(spec: CollectionSpec, question: Question) -> dict[str, Any]:
     """What a spec asks, of whom and at what price, as JSON values."""
-    spec_fields = spec.normalised()
+    spec_fields = spec.as_json()
     return {name: spec_fields[name] for name in DECLARED} | {
         "consumers": [
             {

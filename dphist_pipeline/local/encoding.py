@@ -67,7 +67,7 @@ def encode(question: Question, values: NDArray[np.float64]) -> Bytes:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != question.values:
         raise ValueError("values must have a row for each contributor and a column for each value asked")
-    return np.hstack([_answered(question, part, places_of(part, values)) for part in question.parts])
+    return np.hstack([_answer_part(question, part, places_of(part, values)) for part in question.parts])
 
 
 def choose_values(values: Sequence[object], number: int) -> NDArray[np.float64]:
@@ -89,7 +89,7 @@ def _double(value: object) -> float:
             return math.nan
 
 
-def sent(question: Question, reports: int) -> NDArray[np.bool_]:
+def sent_reports(question: Question, reports: int) -> NDArray[np.bool_]:
     """Which reports are sent: each with the exact probability `participation`; shape (reports,)."""
     share = question.participation
     if share == 1:
@@ -103,11 +103,11 @@ def report_ids(reports: int) -> Bytes:
     return random_words(2 * reports).view(np.uint8).reshape(reports, 16)
 
 
-def _answered(question: Question, part: Part, places: Places) -> Bytes:
+def _answer_part(question: Question, part: Part, places: Places) -> Bytes:
     vectors = _numbers(part, places.ravel()) if part.encoding == "grr" else _bits(part, places.ravel())
     if question.combine == "separate":
         return vectors
-    return _summed(vectors.reshape(*places.shape, part.vector_bytes), question.planes)
+    return _sum_vectors(vectors.reshape(*places.shape, part.vector_bytes), question.planes)
 
 
 def chance_of(part: Part) -> Chance:
@@ -153,7 +153,7 @@ def _numbers(part: Part, places: Places) -> Bytes:
     return numbers.astype(">u4").view(np.uint8).reshape(places.size, 4)[:, 4 - part.vector_bytes :]
 
 
-def _summed(vectors: Bytes, planes: int) -> Bytes:
+def _sum_vectors(vectors: Bytes, planes: int) -> Bytes:
     """Adds up the vectors of each contributor: shape (contributors, c, bytes) to (contributors, planes · bytes).
 
     The binary digits of an entry lie in one plane each, the lowest digit first.

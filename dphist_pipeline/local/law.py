@@ -52,7 +52,7 @@ def estimates(tally: Tally, number: int) -> NDArray[np.float64]:
     return (ones - tally.vectors * chances.elsewhere) / scale
 
 
-def projected(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+def project(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """The nearest values, by squared error, of which none is negative and that add up to a total of at least 0.
 
     Exact, O(m log m): every value is lowered by the same amount, and cut off at 0.

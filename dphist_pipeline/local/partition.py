@@ -39,7 +39,7 @@ class Spans:
         return tuple(last - first + 1 for first, last in zip(self.first, self.last, strict=True))
 
 
-def merged(cuts: Iterable[Iterable[Fraction]]) -> tuple[Fraction, ...]:
+def merge_boundaries(cuts: Iterable[Iterable[Fraction]]) -> tuple[Fraction, ...]:
     """All boundaries, each once, rising: compared as exact numbers, so 1/10 + 2/10 and 3/10 are one."""
     return tuple(sorted({edge for edges in cuts for edge in edges}))
 
@@ -60,7 +60,7 @@ def spans_of(spec: CollectionSpec, protocol: Protocol | None = None) -> tuple[Sp
     """Where each consumer's intervals lie, in order of the consumers; by the declared protocol, or a given one."""
     if (protocol or spec.protocol) == "split_budget":
         return tuple(spans(part, reader.edges, reader.edges) for part, reader in enumerate(spec.consumers))
-    boundaries = merged(reader.edges for reader in spec.consumers)
+    boundaries = merge_boundaries(reader.edges for reader in spec.consumers)
     return tuple(spans(0, boundaries, reader.edges) for reader in spec.consumers)
 
 
@@ -76,7 +76,7 @@ def question_of(
     A protocol or an encoding that is given stands in the place of the declared one, to compare.
     """
     encoding_named, rule = encoding or spec.encoding, protocol or spec.protocol
-    cuts, each = [merged(reader.edges for reader in spec.consumers)], spec.report_epsilon
+    cuts, each = [merge_boundaries(reader.edges for reader in spec.consumers)], spec.report_epsilon
     if rule == "split_budget":
         cuts, each = [reader.edges for reader in spec.consumers], each / len(spec.consumers)
     question = Question(

@@ -18,9 +18,9 @@ from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.noisy import ReportedCells
 from dphist_pipeline.ledger.limits import refuse_no_reason
 from dphist_pipeline.local._late_consumers import why_unserved
-from dphist_pipeline.local.law import estimates, law_of, projected
+from dphist_pipeline.local.law import estimates, law_of, project
 from dphist_pipeline.local.partition import question_of, spans_of
-from dphist_pipeline.local.reports import OTHER_QUESTION, files_at, questions_named, tallied
+from dphist_pipeline.local.reports import OTHER_QUESTION, files_at, questions_named, tally_of
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.publishing.values_digests import values_digest
@@ -106,7 +106,7 @@ def count_reports(spec: CollectionSpec, files: Sequence[Path], left_out: Mapping
     Raises:
         Refused: no report is valid, or a file is damaged or no file of reports.
     """
-    tally, refused = tallied(question_of(spec), files)
+    tally, refused = tally_of(question_of(spec), files)
     refused = {reason: number + left_out.get(reason, 0) for reason, number in refused.items()}
     if not tally.reports:
         digests = questions_named(files) if refused[OTHER_QUESTION] else ()
@@ -122,7 +122,7 @@ def estimate_of(spec: CollectionSpec, counted: CountedReports, number: int) -> E
     law = law_of(tally.question, tally.question.parts[spans.part], tally.vectors)
     return Estimate(
         domain=spec.domain_of(spec.consumers[number]),
-        values=projected(unbiased, max(0.0, float(unbiased.sum()))) if spec.nonnegative else unbiased,
+        values=project(unbiased, max(0.0, float(unbiased.sum()))) if spec.nonnegative else unbiased,
         charges=((STEP, tally.question.epsilon),),
         unbiased=ReportedCells(unbiased, np.array(spans.atoms, dtype=np.int64), law),
     )

@@ -196,7 +196,7 @@ class Question:
         Raises:
             Refused: `to_json` would not write it, apart from spaces and the order of names.
         """
-        facts = _object(_parsed(text), _FIELDS)
+        facts = _object(_parse_json(text), _FIELDS)
         if facts["format"] != FORMAT:
             raise question_invalid(f"its format is not {FORMAT}; use the version of dphist that wrote it")
         parts = [_object(part, _PART_FIELDS) for part in facts["parts"][: MOST_PARTS + 1]]
@@ -222,7 +222,7 @@ _PART_FIELDS: dict[str, type] = {"edges": list, "epsilon": str, "encoding": str}
 _KINDS = {int: "a whole number", str: "text", list: "a list"}
 
 
-def _parsed(text: str | bytes) -> object:
+def _parse_json(text: str | bytes) -> object:
     if len(text) > LONGEST_QUESTION:
         raise question_invalid(f"it is longer than {LONGEST_QUESTION // 1_000_000} MB")
     try:

@@ -35,7 +35,7 @@ from dphist_pipeline.base.files import locked_folder, make_folder, replace_durab
 from dphist_pipeline.base.random_words import random_words
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.local.contributor import record_unusable
-from dphist_pipeline.local.encoding import encode, report_ids, sent
+from dphist_pipeline.local.encoding import encode, report_ids, sent_reports
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.local.reports import ID_BYTES, as_matrix
 
@@ -135,7 +135,7 @@ class RecordFolder:
                 raise all_reached_their_limit(question, self.limit)
             if able:
                 answers = pa.concat_tables(
-                    [answers, _drawn(question, [contributors[place] for place in able], rows[able])]
+                    [answers, _draw_rows(question, [contributors[place] for place in able], rows[able])]
                 )
                 if not _anybody_answered(self.folder):
                     self._keep(LIMIT, json.dumps({"limit": str(self.limit), "ids": _FORM}).encode() + b"\n")
@@ -196,13 +196,13 @@ class RecordFolder:
             ) from error
 
 
-def _drawn(question: Question, names: list[str], rows: NDArray[np.float64]) -> Any:
+def _draw_rows(question: Question, names: list[str], rows: NDArray[np.float64]) -> Any:
     reports = len(names) * question.reports
     columns = [
         [name for name in names for _ in range(question.reports)],
         [row.tobytes() for row in report_ids(reports)],
         [row.tobytes() for row in encode(question, rows)],
-        sent(question, reports),
+        sent_reports(question, reports),
     ]
     return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
 
@@ -271,14 +271,14 @@ def _normalised_names(
     """Names in the form of a folder, so that `1`, `1.0` and ` 001 ` are one; without those of which nothing is left."""
     if form is None:
         return list(names), values
-    in_form = _formed if form == _FORM else _whole
+    in_form = _standard_name if form == _FORM else _whole
     formed = [name if name.startswith("row ") else in_form(name) for name in names]
     has_name = np.array([name != "" for name in formed], dtype=bool)
     return [name for name in formed if name], values[has_name]
 
 
-def _formed(name: str) -> str:
-    return unit_forms.folded(unit_forms.as_number(unit_forms.trimmed(name)))
+def _standard_name(name: str) -> str:
+    return unit_forms.fold_text(unit_forms.as_number(unit_forms.trim_all(name)))
 
 
 def _whole(name: str) -> str:

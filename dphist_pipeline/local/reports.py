@@ -90,7 +90,7 @@ def files_at(pattern: str) -> list[Path]:
     return sorted(path for path in files if path.is_file())
 
 
-def tallied(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str, int]]:
+def tally_of(question: Question, files: Sequence[Path]) -> tuple[Tally, dict[str, int]]:
     """Counts the reports in Parquet files; of several reports with one id, only the first counts.
 
     Reads all files twice: first for the ids that are repeated, then for the reports.
@@ -130,13 +130,13 @@ def repeated_reports(ids: Iterable[Bytes]) -> NDArray[np.int64]:
         Refused: DuckDB has too little memory or disk.
     """
     try:
-        return _repeated(ids)
+        return _repetitions(ids)
     except duckdb.Error as error:
         problem = type(error).__name__
     raise no_room_for_ids(problem)
 
 
-def _repeated(ids: Iterable[Bytes]) -> NDArray[np.int64]:
+def _repetitions(ids: Iterable[Bytes]) -> NDArray[np.int64]:
     key, number = random_words(2), 0
     with TemporaryDirectory() as spill, duckdb.connect(config={**MEMORY, "temp_directory": spill}) as connection:
         connection.execute("SET enable_progress_bar = false")  # it goes to standard output, where scripts read JSON
@@ -161,7 +161,7 @@ def _state(file: Path) -> tuple[int, int, int] | None:
 def batches(question: Question, files: Sequence[Path]) -> Iterator[Batch]:
     """The rows of Parquet files that may be reports to a question, in batches that fit into memory."""
     for file in files:
-        problem, parquet = None, _opened(file)
+        problem, parquet = None, _open_file(file)
         fitting = (
             BATCH_BYTES // question.report_bytes,
             max(1, BATCH_BYTES // _longest_row(parquet.metadata, question.report_bytes)),
@@ -179,7 +179,7 @@ def questions_named(files: Sequence[Path]) -> set[str]:
     """The questions that rows of Parquet files name, by the first digits of their digests; at most a hundred."""
     digests = set[str]()
     for file in files:
-        problem, parquet = None, _opened(file)
+        problem, parquet = None, _open_file(file)
         fitting = max(1, BATCH_BYTES // _longest_row(parquet.metadata, NAMED))
         try:
             for rows in parquet.iter_batches(min(BATCH, fitting), columns=["question"], use_threads=False):
@@ -206,7 +206,9 @@ def report_file(question: Question, path: Path) -> Iterator[Callable[[Bytes, Byt
 
         def add(ids: Bytes, bodies: Bytes) -> None:
             names = name.take(pa.array(np.zeros(len(ids), dtype=np.int32)))
-            writer.write_batch(pa.record_batch([names, _fixed(ids), _fixed(bodies)], schema=schema))
+            writer.write_batch(
+                pa.record_batch([names, _fixed_size_array(ids), _fixed_size_array(bodies)], schema=schema)
+            )
 
         yield add
 
@@ -251,7 +253,7 @@ def _from_hex(texts: list[bytes], width: int) -> Bytes:
     return np.frombuffer(bytes.fromhex(b"".join(texts).decode("ascii")), dtype=np.uint8).reshape(-1, width)
 
 
-def _opened(file: Path) -> Any:
+def _open_file(file: Path) -> Any:
     if file.exists() and not file.is_dir() and not file.is_file():
         raise reports_unreadable(file, "are no file: a pipe or a device; name files")
     try:
@@ -342,6 +344,6 @@ def as_matrix(column: Any, width: int) -> Bytes:
     return np.frombuffer(fixed.buffers()[1], np.uint8)[fixed.offset * width :][: len(fixed) * width].reshape(-1, width)
 
 
-def _fixed(rows: Bytes) -> Any:
+def _fixed_size_array(rows: Bytes) -> Any:
     content = pa.py_buffer(np.ascontiguousarray(rows))
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), [None, content])

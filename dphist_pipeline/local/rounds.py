@@ -62,7 +62,7 @@ def ask(spec: CollectionSpec, store: Store) -> Question:
     content = question.to_json().encode("ascii") + b"\n"
     with store.building():  # of two specs that differ, only one asks
         if not place.exists():
-            _put(spec, store, place, content)
+            _replace_file(spec, store, place, content)
     if place.read_bytes() != content:
         digest = hashlib.sha256(place.read_bytes().removesuffix(b"\n")).hexdigest()[:NAMED]
         raise asked_otherwise(spec, place, why_unserved(spec, {digest}))
@@ -81,7 +81,7 @@ def count(spec: CollectionSpec, store: Store) -> tuple[CountedReports, str]:
     }
     digest = sha256(facts)
     content = json.dumps({**facts, "digest": digest}, separators=(",", ":")).encode("ascii") + b"\n"
-    _put(spec, store, file_of(spec, store, TALLY), content)
+    _replace_file(spec, store, file_of(spec, store, TALLY), content)
     return counted, digest
 
 
@@ -117,7 +117,7 @@ def publishable(spec: CollectionSpec, store: Store) -> dict[str, bool]:
     }
 
 
-def _put(spec: CollectionSpec, store: Store, place: Path, content: bytes) -> None:
+def _replace_file(spec: CollectionSpec, store: Store, place: Path, content: bytes) -> None:
     """Replaces a public file, whole or not at all."""
     make_folder(place.parent, 0o755)
     with store.run(Key(str(spec.collection), spec.round, 1)) as scratch:

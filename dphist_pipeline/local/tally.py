@@ -54,7 +54,7 @@ class Tally:
         if not sound.all():
             parted = [(part, vectors[sound]) for part, vectors in parted]
         for (part, vectors), ones in zip(parted, self.ones, strict=True):
-            ones += _counted(part, vectors, self.question.planes)
+            ones += _counts_of(part, vectors, self.question.planes)
         self.reports += int(np.count_nonzero(sound))
         self.malformed += int(np.count_nonzero(~sound))
 
@@ -92,7 +92,7 @@ def _numbers(vectors: Bytes) -> Counts:
     return numbers
 
 
-def _counted(part: Part, vectors: Bytes, planes: int) -> Counts:
+def _counts_of(part: Part, vectors: Bytes, planes: int) -> Counts:
     if part.encoding == "grr":
         return np.bincount(_numbers(vectors), minlength=part.intervals + 1)[: part.intervals]
     columns = np.stack([np.bincount(column, minlength=256) @ _BITS for column in vectors.T])

@@ -146,7 +146,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a mechanism is defined.
+    """The place where a mechanism is defined.
 
     Attributes:
         package, version: the installed package that brings it; empty for a mechanism of this folder.
@@ -278,7 +278,7 @@ def advice_beside(mechanism: Mechanism, written: Collection[str]) -> dict[str, s
     return {} if better.keys() & set(written) else better
 
 
-def advised(mechanism: Mechanism, written: Collection[str]) -> list[str]:
+def advice_on_settings(mechanism: Mechanism, written: Collection[str]) -> list[str]:
     """A sentence about settings that do better than defaults, where a mechanism has some; see `Mechanism.advice`."""
     if not (better := advice_beside(mechanism, written)):
         return []

@@ -18,7 +18,7 @@ from dphist_pipeline.mechanisms import DomainRefused
 
 @dataclass(frozen=True)
 class Bisection:
-    """How a line is cut.
+    """Cuts a line in two, again and again.
 
     Attributes:
         depth: the most levels of cuts.

@@ -41,7 +41,7 @@ def halves(noisy: NoisyCells) -> NDArray[np.uint64]:
     return np.frombuffer(hashlib.shake_256(seed).digest(8 * line.size), dtype="<u8").astype(np.uint64)
 
 
-def mixed(
+def expert_mixture(
     counts: PrivateCounts,
     noisy: NoisyCells,
     words: NDArray[np.uint64],
@@ -57,7 +57,7 @@ def mixed(
     """
     judged = Judged.of(experts, noisy.values.ravel(), float(noisy.scale), noisy.variance, words)
     by_likelihood, direct = judged.weights(objective == "absolute")
-    values, parts = _refitted(noisy, experts, by_likelihood, direct, objective == "relative")
+    values, parts = _refit_experts(noisy, experts, by_likelihood, direct, objective == "relative")
     findings = [
         Finding(one.name, one.about, float(part), float(error))
         for one, part, error in zip(experts, parts[:-1], judged.errors, strict=True)
@@ -72,7 +72,7 @@ def mixed(
     )
 
 
-def _refitted(
+def _refit_experts(
     noisy: NoisyCells, experts: Sequence[Expert], priors: Reals, direct: Reals, relative: bool
 ) -> tuple[Reals, Reals]:
     """Estimates of experts fitted on all cells, by weights from unseen ones; and the part of each, the cells last."""

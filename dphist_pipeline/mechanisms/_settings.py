@@ -71,7 +71,7 @@ def table_of(settings: Sequence[ToldSetting]) -> str:
 
 def told_settings(kind: type) -> tuple[ToldSetting, ...]:
     """The settings of a mechanism in order of their fields, those without a description apart."""
-    described = _described(kind)
+    described = _setting_meaning(kind)
     return tuple(
         ToldSetting(field.name, _default(field.default), setting.paper, setting.meaning, setting.why)
         for field in fields(kind)
@@ -81,14 +81,14 @@ def told_settings(kind: type) -> tuple[ToldSetting, ...]:
 
 def later_defaults(kind: type) -> dict[str, object]:
     """The settings that are left out of settings and digests while they have this value, their default."""
-    described = _described(kind)
+    described = _setting_meaning(kind)
     return {
         field.name: field.default for field in fields(kind) if field.name in described and described[field.name].later
     }
 
 
 @cache
-def _described(kind: type) -> dict[str, Setting]:
+def _setting_meaning(kind: type) -> dict[str, Setting]:
     hints = get_type_hints(kind, include_extras=True)
     descriptions = {}
     for field in fields(kind):

@@ -65,7 +65,7 @@ class Adaptive(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the experts on them, and their mixture."""
-        from dphist_pipeline.mechanisms._experts import FITTED, PLAIN, halves, mixed
+        from dphist_pipeline.mechanisms._experts import FITTED, PLAIN, expert_mixture, halves
 
         noisy = counts.noisy_cells(budget)
         words = halves(noisy)
@@ -78,7 +78,7 @@ class Adaptive(Mechanism):
 
             # No law is fitted, so a cell's own noise has no part in what the others say of it: no halves are needed.
             experts.append(Expert.in_boxes(_whole(noisy).astype(np.float64), float(noisy.scale)))
-        return mixed(counts, noisy, words, experts, budget, self.objective)
+        return expert_mixture(counts, noisy, words, experts, budget, self.objective)
 
 
 def _flat(noisy: NoisyCells, folds: NDArray[np.bool_], axes: tuple[Axis, ...]) -> list[Expert]:

@@ -37,7 +37,7 @@ class Bayes(Mechanism):
 
     def release(self, counts: PrivateCounts, budget: Budget) -> Estimate:
         """Noisy cells, the prior that they suggest, and the posterior of each cell."""
-        from dphist_pipeline.mechanisms._experts import FITTED, PLAIN, halves, mixed
+        from dphist_pipeline.mechanisms._experts import FITTED, PLAIN, expert_mixture, halves
 
         noisy = counts.noisy_cells(budget)
-        return mixed(counts, noisy, halves(noisy), [*PLAIN, *FITTED], budget, self.objective)
+        return expert_mixture(counts, noisy, halves(noisy), [*PLAIN, *FITTED], budget, self.objective)

@@ -61,7 +61,7 @@ class NoiseMultiple:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
-def _read(threshold: object, by_type: ValidatorFunctionWrapHandler) -> object:
+def _read_threshold(threshold: object, by_type: ValidatorFunctionWrapHandler) -> object:
     """The threshold of a spec, or of a command line, which writes `dpcube:threshold={paper:50}` as text."""
     written = _WRITTEN.fullmatch(threshold) if isinstance(threshold, str) else None
     try:
@@ -90,7 +90,7 @@ class DPCube(Mechanism):
     ] = Fraction(1, 2)
     threshold: Annotated[
         Literal["auto", "greedy", "pruned"] | _Variance | PaperVariance | NoiseMultiple,
-        WrapValidator(_read),
+        WrapValidator(_read_threshold),
         Setting(
             "where boxes are split: `greedy`, from all cells down while the gain of the best cut exceeds the noise of "
             "one more box and the luck of searching; `pruned`, down to the cells, and joined again where that lowers "

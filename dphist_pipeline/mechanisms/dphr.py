@@ -130,7 +130,7 @@ class DPHR(Mechanism):
         from dphist_pipeline.solvers.groups.line_groups import cheapest_line_groups
 
         selections, grouping, sums = self._shares_of_selection(budget, counts.domain.cells)
-        order = _selected(counts, selections)
+        order = _selection_order(counts, selections)
         noisy = counts.noisy_cells(grouping)
         line = noisy.values.ravel()[order]
         groups = np.empty(line.size, dtype=np.int64)
@@ -159,7 +159,7 @@ def _noise_price(sums: Budget, sensitivity: int) -> float:
     return 2 * float(sums.scale(sensitivity)) ** 2
 
 
-def _selected(counts: PrivateCounts, selections: Sequence[Budget]) -> NDArray[np.int64]:
+def _selection_order(counts: PrivateCounts, selections: Sequence[Budget]) -> NDArray[np.int64]:
     """Cell numbers in the order in which they are selected, each likely to be near the one before."""
     order, left = [0], np.arange(1, counts.domain.cells)
     for selection in selections:

@@ -146,7 +146,7 @@ class KDHierarchy(Mechanism):
             boxes = [part for some in parts for part in some]
             if any(cuts):
                 parents.append(np.repeat(np.arange(len(parts)), [len(some) for some in parts]))
-                levels.append(_numbered(boxes, shape))
+                levels.append(_box_numbers(boxes, shape))
         return levels, parents
 
 
@@ -168,7 +168,7 @@ def _cuts(counts: PrivateCounts, boxes: Sequence[Box], budget: Budget | None) ->
     return cuts
 
 
-def _numbered(boxes: Sequence[Box], shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _box_numbers(boxes: Sequence[Box], shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Box number of every cell."""
     numbers = np.empty(shape, dtype=np.int64)
     for number, box in enumerate(boxes):

@@ -101,5 +101,5 @@ def _products(one: Counter[float], other: Counter[float]) -> Counter[float]:
 
 
 def _halvings(size: int) -> int:
-    """How often a line of cells is halved."""
+    """The number of times that a line of cells is halved."""
     return (size - 1).bit_length()

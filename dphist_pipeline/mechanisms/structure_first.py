@@ -99,7 +99,7 @@ class StructureFirst(Mechanism):
         for boundary, used in zip(boundaries, range(len(boundaries) + 1, 1, -1), strict=True):
             end = self._last_start(counts, end, used, boundary)
             starts.append(end)
-        groups = _numbered(starts, cells)
+        groups = _bucket_numbers(starts, cells)
         bucketed = counts.noisy_sums(groups, sums)
         values = bucketed.spread(groups)
         return Estimate(counts.domain, values, budget.charges, groups=groups, sums=bucketed)
@@ -129,7 +129,7 @@ class StructureFirst(Mechanism):
         return LastStartBySquares(buckets, self.count_ceiling)
 
 
-def _numbered(starts: list[int], cells: int) -> NDArray[np.int64]:
+def _bucket_numbers(starts: list[int], cells: int) -> NDArray[np.int64]:
     """Bucket number per cell, from the first cells of the buckets."""
     first = np.zeros(cells, dtype=np.int64)
     first[starts] = 1

@@ -68,7 +68,7 @@ class Tables(Mechanism):
         measurements = (
             partial(counts.noisy_sums, _groups(counts.domain, axes)) for axes in shares_for(family).marginals
         )
-        return _fitted(family, measurements, budget).tables[_ALL]
+        return _fit_tables(family, measurements, budget).tables[_ALL]
 
     def release_family(self, family: Family, counts: Sequence[PrivateCounts], budget: Budget) -> FamilyEstimate:
         """Noisy cells of the measured marginals, and the tables that fit them best.
@@ -76,14 +76,14 @@ class Tables(Mechanism):
         Args:
             counts: of each marginal that `shares_for` names, in its order.
         """
-        return _fitted(family, (exact.noisy_cells for exact in counts), budget)
+        return _fit_tables(family, (exact.noisy_cells for exact in counts), budget)
 
 
 _ALL = "cells"
 
 
 def shares_for(family: Family) -> Shares:
-    """What is measured for a family, and with which shares: from its declared sizes and weights alone."""
+    """The marginals to measure for a family, and their shares: from its declared sizes and weights alone."""
     tables = tuple(map(frozenset, family.tables))
     return _shares(family.domain.shape, tables, family.weights, family.most_cells, family.trees)
 
@@ -119,7 +119,7 @@ def _family_of_grid(domain: Domain) -> Family:
     return Family(domain, numbers, names, tuple(few), (1.0,) * len(few), domain.cells)
 
 
-def _named(family: Family, shares: Shares) -> dict[str, Fraction]:
+def _step_name(family: Family, shares: Shares) -> dict[str, Fraction]:
     """A name for each step: the axes of what it measures."""
     axes = [axis.name for axis in family.domain.axes]
     names = ["_".join(axes[number] for number in sorted(chosen)) or "total" for chosen in shares.marginals]
@@ -129,7 +129,7 @@ def _named(family: Family, shares: Shares) -> dict[str, Fraction]:
 
 
 def _groups(domain: Domain, axes: Axes) -> NDArray[np.int64]:
-    """For every cell of a grid its number in a marginal."""
+    """The number in a marginal of every cell of a grid."""
     grid = np.zeros(domain.shape, dtype=np.int64)
     for axis in sorted(axes):
         shape = [1] * len(domain.axes)
@@ -138,12 +138,12 @@ def _groups(domain: Domain, axes: Axes) -> NDArray[np.int64]:
     return grid
 
 
-def _fitted(
+def _fit_tables(
     family: Family, measurements: Iterable[Callable[[Budget], NoisyCells | NoisySums]], budget: Budget
 ) -> FamilyEstimate:
     """Asks a measurement for each marginal of `shares_for`, in its order, and fits the tables to the answers."""
     shares = shares_for(family)
-    spent, noisy, scales = budget.split(**_named(family, shares)), {}, {}
+    spent, noisy, scales = budget.split(**_step_name(family, shares)), {}, {}
     for axes, ask, part in zip(shares.marginals, measurements, spent, strict=True):
         found = ask(part)
         noisy[axes], scales[axes] = found.values.reshape(family.grid(axes).shape), found.scale

@@ -58,7 +58,7 @@ def _refuse_path(queries: object) -> object:
 
 
 def _digest(queries: object) -> str:
-    """What settings say of queries, which are too many to print; the audit has them."""
+    """The digest of queries, which are too many to print in settings; the audit has them."""
     return f"sha256:{sha256(queries)}" if queries else ""
 
 
@@ -121,19 +121,19 @@ class Workload(Mechanism):
             total = strategies.total_along(len(counts.domain.axes))
             lines = [
                 strategies.weights_along(self.workload, size, total, self.length, queries)
-                for queries, size in zip(self._asked(counts.domain), counts.domain.shape, strict=True)
+                for queries, size in zip(self._queries_by_axis(counts.domain), counts.domain.shape, strict=True)
             ]
             unbiased = NestedCells.of_weighted_sums(counts.noisy_weighted_sums(lines, budget))
         return Estimate(counts.domain, unbiased.values, budget.charges, unbiased=unbiased)
 
-    def _asked(self, domain: Domain) -> list[tuple[Range, ...]]:
+    def _queries_by_axis(self, domain: Domain) -> list[tuple[Range, ...]]:
         """The queries of a file along each axis."""
         return [tuple(ask[1:] for ask in self.queries if ask[0] == axis) for axis, _ in enumerate(domain.axes)]
 
     def _trees(self, domain: Domain) -> line_trees.TreeProduct:
         from dphist_pipeline.solvers.trees import line_trees
 
-        queries = zip(self._asked(domain), domain.shape, strict=True)
+        queries = zip(self._queries_by_axis(domain), domain.shape, strict=True)
         return line_trees.TreeProduct(tuple(_tree(self.workload, self.length, one, size) for one, size in queries))
 
     def _largest_scale(self, domain: Domain) -> Fraction:

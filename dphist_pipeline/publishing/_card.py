@@ -27,7 +27,7 @@ from dphist_pipeline.base.languages.texts import (
     language,
     number_text,
     pgettext,
-    translated,
+    translate,
     whole,
 )
 from dphist_pipeline.base.shown_below import compared_in_words, hidden_in_words, limit_of, words_for
@@ -43,12 +43,12 @@ from dphist_pipeline.estimates.row_quality import BoundingEffect, QualityTable, 
 from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours, cover_facts, covered_in_words
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
+    comma_list,
     epsilon_text,
     likelihood_ratio,
-    listed,
     percent,
     posterior_odds,
-    rounded,
+    rough_number,
     shown_number,
 )
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
@@ -144,12 +144,12 @@ def amount_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> di
         for places in [(0,)]
     ]
     cut = next((row for row in rows if row["statistic"] == "undeclared" and row["axis"] == figures.axis.name), None)
-    seen = QualityTable(rows).seen if cut is not None else 0
+    seen = QualityTable(rows).rows_seen if cut is not None else 0
     return {
         "name": _position_name(figures.axis.name, audit),
         "unit": audit["amount"].get("measured_in", ""),
         "figures": table,
-        "note": translated(figures.mean.note) if figures.mean.note and not hidden else "",
+        "note": translate(figures.mean.note) if figures.mean.note and not hidden else "",
         "cut": None if cut is None else shown_number(max(0.0, float(cut["estimate"]))),
         "seen": seen,
     }
@@ -163,8 +163,8 @@ def rendered_by(audit: Mapping[str, Any]) -> str:
 
 
 def legend() -> dict[str, str]:
-    """What the words of reliability mean."""
-    return {word: translated(meaning) for word, meaning in RELIABILITY.legend.items()}
+    """The meaning of each word of reliability."""
+    return {word: translate(meaning) for word, meaning in RELIABILITY.legend.items()}
 
 
 def _range(low: str, high: str) -> str:
@@ -332,7 +332,7 @@ def cover_of_total(
 
 
 def _findings(estimate: Estimate) -> dict[str, Any]:
-    """What the mechanism found, the largest parts first: name, words, part of the estimate, and size of its error.
+    """The findings of the mechanism, the largest parts first: name, words, part of the estimate, and size of its error.
 
     `unused` is the number of findings that have next to no part, which get no line.
     """
@@ -369,10 +369,10 @@ def quality_facts(tables: Sequence[Estimate], rows: Rows, audit: Mapping[str, An
     ]
     return {
         "says": table.failed_nearly_all,
-        "capped": cap_in_words(audit, table.seen, *cuts_by_axis.get(None, [None])),
+        "capped": cap_in_words(audit, table.rows_seen, *cuts_by_axis.get(None, [None])),
         "tables": sections,
         "cut": None in cuts_by_axis,
-        "seen": table.seen,
+        "seen": table.rows_seen,
     }
 
 
@@ -463,7 +463,11 @@ def question_facts(audit: Mapping[str, Any]) -> dict[str, Any]:
         },
         **{"report_epsilon": epsilon_text(report_epsilon), "part_epsilon": epsilon_text(part_epsilon)},
         **{"parted": part_epsilon != report_epsilon, "shared": audit["mechanism"] in ("chp", "sampled")},
-        **{"accepted": accepted, "made": rounded(accepted / float(participation)), "reported": int(reports["values"])},
+        **{
+            "accepted": accepted,
+            "made": rough_number(accepted / float(participation)),
+            "reported": int(reports["values"]),
+        },
         "refused": [(reason, number) for reason, number in reports["refused"].items() if number],
         "contributors": None if participation < 1 else accepted // (1 if summed else values),
         **{"p": number_text(f"{chances.there:.6g}"), "q": number_text(f"{chances.elsewhere:.6g}")},
@@ -491,7 +495,7 @@ def _local_facts(estimate: Estimate, audit: Mapping[str, Any]) -> dict[str, Any]
             dict.fromkeys(shown_number(float(end)) for end in (one.min(), one.max()))
         ),
         "differs": shown_number(float(one.min())) != shown_number(float(one.max())),
-        "reported": rounded(reported) if question["sampled"] else shown_number(round(reported)),
+        "reported": rough_number(reported) if question["sampled"] else shown_number(round(reported)),
         "share": number_text(f"{share:,.0f} %" if share >= 10 else f"{share:.2g} %"),
         "alike": not np.ptp(cells.atoms),
         "empty": shown_number(float(empty.min())),
@@ -545,7 +549,7 @@ def _translated_sentence(says: str, changes: Any) -> str:
         more = gettext(" (and %(number)s more of %(axis)s)", number=went[4], axis=went[5]) if went[4] else ""
         sentence = _with_question(f"{_change_in_words(names[name], went[1], went[2], went[3])}{more}", went[6], names)
         axes = [] if others is None else re.split(r", | and of ", others)
-        also = gettext("; values of %(axes)s changed, too", axes=listed(axes)) if axes else ""
+        also = gettext("; values of %(axes)s changed, too", axes=comma_list(axes)) if axes else ""
         return f"{sentence}{also}" if sentence else ""
     return ""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dphist_pipeline.base.about_publisher import About, link_of
 from dphist_pipeline.base.counted_words import counted_words
-from dphist_pipeline.base.languages.texts import gettext, marked, pgettext, translated
+from dphist_pipeline.base.languages.texts import gettext, mark_text, pgettext, translate
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing._figure_tables import figure_tables
@@ -26,11 +26,11 @@ WEEK = 7  # days
 NOBODY = About()
 # A change that leaves 0 out by noise alone, and holds it with chance: down, and up. The picker says the same.
 BY_CHANCE = (
-    marked(
+    mark_text(
         "%(number)s fewer were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), "
         "so this is no trend."
     ),
-    marked(
+    mark_text(
         "%(number)s more were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), "
         "so this is no trend."
     ),
@@ -180,7 +180,7 @@ def _by_chance_in_words(audit: Mapping[str, Any], total: Answer | None, before: 
     ends = {"low": shown_number(abs(difference) - reach, 0), "high": shown_number(abs(difference) + reach, 0)}
     ends |= {"least": signed_number(difference - chance), "most": signed_number(difference + chance)}
     ends |= {"number": shown_number(abs(difference), 0)}
-    return translated(BY_CHANCE[difference > 0]) % ends
+    return translate(BY_CHANCE[difference > 0]) % ends
 
 
 def _comparison_with_past(audit: Mapping[str, Any], total: Answer, before: Before | None) -> str:

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.publishing import _card as card
 from dphist_pipeline.publishing._card import comparison_facts
 from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours
-from dphist_pipeline.publishing.formatting import epsilon_text, listed, shown_number, visible
+from dphist_pipeline.publishing.formatting import comma_list, epsilon_text, shown_number, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid
 from dphist_pipeline.publishing.pictures import Picture
@@ -130,7 +130,7 @@ def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture
         ),
         is_fitted=True,
     )
-    axes = listed([axis.name for axis in picture.sums.axes])
+    axes = comma_list([axis.name for axis in picture.sums.axes])
     return replace(picture, title=visible(gettext("Table %(name)s: counts by %(axes)s", name=name, axes=axes)))
 
 

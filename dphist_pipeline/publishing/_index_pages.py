@@ -35,7 +35,7 @@ from markupsafe import Markup
 from dphist_pipeline.base.about_publisher import About, link_of
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
-from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translated
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translate
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
 from dphist_pipeline.estimates.row_quality import QualityTable, cap_in_words
 from dphist_pipeline.publishing._card_cover import covered_in_words
@@ -51,7 +51,7 @@ from dphist_pipeline.publishing._release_history import (
     revisions,
 )
 from dphist_pipeline.publishing.figure_files import DECLARED, lines_of, made_of
-from dphist_pipeline.publishing.formatting import epsilon_text, shortened, shown_number
+from dphist_pipeline.publishing.formatting import epsilon_text, shortened_text, shown_number
 from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, is_path
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
@@ -98,12 +98,12 @@ class CountWords(NamedTuple):
     def of(cls, audit: Mapping[str, Any]) -> CountWords:
         unit, cap = str(audit.get("privacy_unit", "row")), audit.get("max_rows_per_unit")
         what, called = (
-            shortened(str(text), MOST_LETTERS) for text in (counted_words(audit), audit.get("unit_label") or unit)
+            shortened_text(str(text), MOST_LETTERS) for text in (counted_words(audit), audit.get("unit_label") or unit)
         )
         return cls(what, int(cap or 0) if unit != "row" else 0, called, audit.get("model") == "local")
 
     def in_words(self) -> str:
-        """In the language of the page."""
+        """The words in the language of the page."""
         what = self.what or gettext("rows")
         if self.is_reported:
             return gettext("values reported, estimated from reports that contributors made noisy")
@@ -240,7 +240,7 @@ def _release_pages(folder: Path, mark: str, about: About, anew: bool) -> Iterato
     `anew`: all of them, and nothing is taken from those that are there.
     """
     years = sorted(page.name for page in folder.glob(_YEAR.format("*")) if is_path(f"{folder.name}/{page.name}"))
-    told = {} if anew else {name: _told(folder, name) for name in (INDEX, *years)}
+    told = {} if anew else {name: _page_facts(folder, name) for name in (INDEX, *years)}
     known = {key: one for facts in told.values() for key, one in read_history(facts.get("publications", [])).items()}
     publications = history(folder, known)
     with in_language(_language(folder, publications, about)):
@@ -257,7 +257,7 @@ def _release_pages(folder: Path, mark: str, about: About, anew: bool) -> Iterato
     yield INDEX, page
 
 
-def _told(release: Path, name: str) -> dict[str, Any]:
+def _page_facts(release: Path, name: str) -> dict[str, Any]:
     """What a page tells of publications, and what it was made from; empty without a page of this form."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         with open_below(release, name) as file:
@@ -306,7 +306,7 @@ def _of_year(
     current = _current([*listed, *earlier])
     newest = next((publication for publication in listed if publication.stands), None)
     audit = _audit(folder / newest.place) if newest is not None else {}
-    title = shortened(str(audit.get("title") or folder.name), MOST_LETTERS)
+    title = shortened_text(str(audit.get("title") or folder.name), MOST_LETTERS)
     return render(
         "release_year.html.j2",
         title=f"{title}, {_year_in_words(name)}",
@@ -314,7 +314,7 @@ def _of_year(
         periods_block=_told_in_page(listed, made_from),
         rows=_rows(folder, listed, current),
         left_out=len(earlier),
-        hidden=_hidden(listed),
+        hidden=_hidden_remark(listed),
         about=_about(about, title, None),
     )
 
@@ -340,7 +340,7 @@ def _covered(place: Path, publication: ListedPublication, audit: Mapping[str, An
         rows = pq.ParquetFile(files.quality).read().to_pylist() if files.quality.exists() else []
         of_all = QualityTable([row for row in rows if row["axis"] is None])
         cuts = of_all.cuts(lambda _: np.array([publication.total or 0.0]))
-        capped = cap_in_words(audit, of_all.seen, *cuts.get(None, [None]))
+        capped = cap_in_words(audit, of_all.rows_seen, *cuts.get(None, [None]))
         half, has_ends = half_in_words(publication), publication.lower is not None
         is_measured_twice = files.sums.exists() and audit["unbiased_noise_scale"] is not None and audit["cells"] > 1
         return covered_in_words(half, has_ends and not half, capped, is_measured_twice)
@@ -356,7 +356,7 @@ def _rows(
     ]
 
 
-def _hidden(publications: Sequence[ListedPublication]) -> str:
+def _hidden_remark(publications: Sequence[ListedPublication]) -> str:
     """What is said of figures that are hidden: where periods have different limits, the strictest that hid one."""
     newest_limit = next((publication.limit for publication in publications if publication.limit), 0)
     limit = max((publication.limit for publication in publications if publication.below), default=newest_limit)
@@ -392,7 +392,7 @@ def _of_release(
     standing = sorted(current.values(), key=lambda one: one.period, reverse=True)
     newest = standing[0] if standing else None
     audit = _audit(folder / (newest or publications[0]).place) if publications else {}
-    title = shortened(str(audit.get("title") or folder.name), MOST_LETTERS)
+    title = shortened_text(str(audit.get("title") or folder.name), MOST_LETTERS)
     files, picker = _latest_files(folder), _picker(folder) if newest is not None else {}
     summary = Summary(
         made_from=mark,
@@ -427,7 +427,7 @@ def _of_release(
         promise=_promise(audit),
         rows=_rows(folder, listed, current),
         earlier=_years(listed, earlier),
-        hidden=_hidden(listed),
+        hidden=_hidden_remark(listed),
         not_drawn=not_drawn(not_shown) if not_shown else "",
         alarming=_alarm(publications, newest),
         revised=[
@@ -479,7 +479,7 @@ def _promise(audit: Mapping[str, Any]) -> dict[str, str]:
         epsilon = epsilon_text(Fraction(audit["epsilon"]))
     unit = str(audit.get("privacy_unit", "row"))
     # Where every row is taken for another person, a label of the unit promises no more: the card says so, too.
-    unit = shortened(str(audit.get("unit_label") or unit), 100) if unit != "row" else unit
+    unit = shortened_text(str(audit.get("unit_label") or unit), 100) if unit != "row" else unit
     return {"unit": unit, "epsilon": epsilon, "model": str(audit.get("model", ""))}
 
 
@@ -540,18 +540,18 @@ def _parquet(
 
 
 def _columns(folder: Path, files: Sequence[str], audit: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the columns of files with every current cell mean, as the Parquet file says it, without those of axes."""
+    """The meaning of the columns of files with every current cell, by the Parquet file, without those of axes."""
     with suppress(OSError, pa.ArrowInvalid, ValueError, KeyError, TypeError, StopIteration):
         schema = pq.read_schema(folder / next(path for path in files if path.endswith(".parquet")))
         tables = [audit, *(audit.get("tables") or {}).values()]
         axes = {str(axis.get("name") or axis["column"]) for table in tables for axis in table.get("axes") or []}
         meanings = json.loads((schema.metadata or {})[b"columns"]).items()
-        return [(name, translated(text)) for name, text in meanings if text.partition(": ")[0] not in axes]
+        return [(name, translate(text)) for name, text in meanings if text.partition(": ")[0] not in axes]
     return []
 
 
 def _about(about: About, title: str, newest: ListedPublication | None) -> dict[str, str]:
-    """What pages say of the publisher; links lead to addresses alone."""
+    """The facts about the publisher for pages; links lead to addresses alone."""
     parts = [
         about.publisher,
         title,

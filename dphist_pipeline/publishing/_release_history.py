@@ -20,7 +20,7 @@ from dphist_pipeline.base.shown_below import limit_of, words_for
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
-from dphist_pipeline.publishing.formatting import shortened, shown_number
+from dphist_pipeline.publishing.formatting import shortened_text, shown_number
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import (
@@ -238,7 +238,7 @@ def _day(value: object) -> str:
 
 
 def _words(value: object) -> str:
-    return shortened(value, MOST_LETTERS) if isinstance(value, str) else ""
+    return shortened_text(value, MOST_LETTERS) if isinstance(value, str) else ""
 
 
 def _total(folder: Path, audit: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class BucketSync:
         Raises:
             NotSent: what was sent until then is remembered.
         """
-        before = {} if everything else self._sent()
+        before = {} if everything else self._files_in_bucket()
         late, left_out, sent = list[str](), list[str](), dict[str, list[int]]()
         for folder, paths in self._late(before):
             try:
@@ -92,7 +92,7 @@ class BucketSync:
                 late += paths
             except PublishedFilesDamaged:
                 left_out.append(paths[0].rpartition("/")[0])
-        gone = [path for path in self._gone() if before.get(path) != EMPTIED]
+        gone = [path for path in self._files_no_longer_here() if before.get(path) != EMPTIED]
         if not late and not gone:
             return Sent(self.address, (), tuple(left_out))
         progress(f"copying to {self.address}")
@@ -127,11 +127,11 @@ class BucketSync:
 
     def behind(self) -> list[str]:
         """The paths of the files that were not sent as they are now; the bucket is not asked."""
-        sent = self._sent()
-        gone = [path for path in self._gone() if sent.get(path) != EMPTIED]
+        sent = self._files_in_bucket()
+        gone = [path for path in self._files_no_longer_here() if sent.get(path) != EMPTIED]
         return gone + [path for _, paths in self._late(sent) for path in paths]
 
-    def _gone(self) -> list[str]:
+    def _files_no_longer_here(self) -> list[str]:
         with suppress(OSError, ValueError, TypeError):
             return [path for path in json.loads((self.folder / GONE).read_bytes()) if is_gone(path)]
         return []
@@ -148,7 +148,7 @@ class BucketSync:
     def _memory(self) -> Path:
         return self.folder / f"{hashlib.sha256(self.address.encode()).hexdigest()[:16]}.json"
 
-    def _sent(self) -> dict[str, list[int]]:
+    def _files_in_bucket(self) -> dict[str, list[int]]:
         with suppress(OSError, ValueError, TypeError):
             return dict(json.loads(self._memory.read_bytes()))
         return {}
@@ -191,7 +191,7 @@ def _connect(address: str) -> Callable[[str, BinaryIO], None]:
     options: Any = {"connect_timeout": "10s", "timeout": "5m", "allow_http": server.startswith("http://")}
     retries: Any = {"max_retries": 4, "retry_timeout": timedelta(minutes=1)}
 
-    def guarded(work: Callable[[], Any]) -> Any:
+    def guard(work: Callable[[], Any]) -> Any:
         try:
             return work()
         except (BaseError, OSError, ValueError) as error:  # their texts may name keys
@@ -199,13 +199,13 @@ def _connect(address: str) -> Callable[[str, BinaryIO], None]:
         mend = "Check the bucket's name, the server, and the keys in the environment and what they may do."
         raise NotSent(address, f"cannot be written: {kind}. {mend}", try_again=kind == "GenericError")
 
-    store = guarded(lambda: from_url(address, client_options=options, retry_config=retries))
+    store = guard(lambda: from_url(address, client_options=options, retry_config=retries))
 
     def put(path: str, file: BinaryIO) -> None:
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         attributes = {"Content-Type": f"{kind}; charset=utf-8" if kind.startswith("text/") else kind}
         # What may change is asked for again by whoever keeps copies on the way to a reader.
         attributes |= {} if path.endswith("histogram.parquet") else {"Cache-Control": "no-cache"}
-        guarded(lambda: obstore.put(store, path, file, attributes=attributes))
+        guard(lambda: obstore.put(store, path, file, attributes=attributes))
 
     return put

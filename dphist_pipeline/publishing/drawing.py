@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import number_text
-from dphist_pipeline.publishing.formatting import shortened, visible
+from dphist_pipeline.publishing.formatting import shortened_text, visible
 from dphist_pipeline.publishing.picture_sums import AxisGroups
 
 WIDTH, HEIGHT, PANEL = 420, 250, 150
@@ -41,7 +41,7 @@ WIDTHS = (
 
 
 def width_of(text: str, size: float = LABEL) -> float:
-    """How wide a text may be, in pixels, whatever font the reader has."""
+    """The largest width of a text, in pixels, whatever font the reader has."""
     wide = {"W": 1000, "F": 1000}
     units = sum(
         WIDTHS[ord(letter) - 32] if " " <= letter <= "~" else wide.get(unicodedata.east_asian_width(letter), 600)
@@ -103,7 +103,7 @@ class Band:
 
     @staticmethod
     def steps(axis: AxisGroups) -> float:
-        """How many steps an axis takes."""
+        """The number of steps of an axis."""
         return axis.size + (axis.other and axis.size > 1) - INNER + 2 * OUTER
 
     @property
@@ -113,7 +113,7 @@ class Band:
 
     @property
     def end(self) -> float:
-        """Where the axis ends."""
+        """The end of the axis, in pixels."""
         return self.start + self.steps(self.axis) * self.step
 
     def at(self, group: int) -> float:
@@ -244,7 +244,7 @@ def _names_beside(drawing: Drawing, band: Band, names: Sequence[str], x: float, 
 
 
 def _title(axis: AxisGroups) -> str:
-    return shortened(visible(axis.name), 48)
+    return shortened_text(visible(axis.name), 48)
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def _legend(drawing: Drawing, legend: Legend, unit: str, y: float) -> float:
     return y + 24 + rows * 16
 
 
-def headed(drawing: Drawing, lines: Sequence[str], note: str) -> Drawing:
+def drawing_with_heading(drawing: Drawing, lines: Sequence[str], note: str) -> Drawing:
     """A drawing below a heading and its note, for a file of its own."""
     below = Drawing(drawing.width + 16)
     y = 10.0

@@ -31,7 +31,7 @@ MADE_FROM = b"made_from"
 
 
 @dataclass(frozen=True)
-class Population:
+class FigurePopulation:
     """A population as it was read: `sha256` of its file, the day from which it is used, and its rows as text.
 
     `problem`: why the file cannot be read now; then the rows are those of its last reading, or none.
@@ -55,7 +55,7 @@ class DeclaredFigures:
     """The figures of a release, and the populations that they need by the paths in the spec."""
 
     figures: tuple[Figure, ...] = ()
-    populations: Mapping[str, Population] = field(default_factory=dict)
+    populations: Mapping[str, FigurePopulation] = field(default_factory=dict)
 
     @classmethod
     def read(cls, release: Path) -> Self:
@@ -63,7 +63,7 @@ class DeclaredFigures:
         with suppress(OSError, ValueError, TypeError, KeyError):
             content = json.loads(read_regular(release / DECLARED))
             populations = {
-                path: Population(
+                path: FigurePopulation(
                     **{**facts, "columns": tuple(facts["columns"]), "rows": tuple(map(tuple, facts["rows"]))}
                 )
                 for path, facts in content["populations"].items()
@@ -75,7 +75,7 @@ class DeclaredFigures:
         """Writes the file where it says something else, and tells whether; no file for a release without figures."""
         content = {
             "schema_version": SCHEMA_VERSION,
-            "figures": [figure.normalised() for figure in self.figures],
+            "figures": [figure.as_json() for figure in self.figures],
             "populations": {path: asdict(population) for path, population in self.populations.items()},
         }
         if self.digest == type(self).read(release).digest:
@@ -91,7 +91,7 @@ class DeclaredFigures:
     @property
     def digest(self) -> str:
         """The digest of all that it says."""
-        facts = [[figure.normalised() for figure in self.figures], {p: asdict(o) for p, o in self.populations.items()}]
+        facts = [[figure.as_json() for figure in self.figures], {p: asdict(o) for p, o in self.populations.items()}]
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()
 
 
@@ -135,7 +135,7 @@ def places_of(line: Mapping[str, Any]) -> int | None:
 
 
 def made_of(release: Path) -> str:
-    """What the lines of a release were made from; empty where there are none."""
+    """The digest that the lines of a release were made from; empty where there are none."""
     with suppress(OSError, pa.ArrowInvalid):
         metadata: Mapping[bytes, bytes] = pq.read_schema(release / LATEST / f"{LINES}.parquet").metadata or {}
         return metadata.get(MADE_FROM, b"").decode()

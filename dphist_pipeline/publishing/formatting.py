@@ -35,7 +35,7 @@ def visible(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(sign) in HIDDEN or sign in TURNS_TEXT else sign for sign in text)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened_text(text: str, most: int) -> str:
     """Text of at most `most` letters, cut off with an ellipsis; Chinese, Japanese and Korean letters count twice."""
     widths = np.cumsum([2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text[: most + 1]])
     return (
@@ -45,20 +45,20 @@ def shortened(text: str, most: int) -> str:
 
 def shortened_inside(text: str, most: int) -> str:
     """Text of at most `most` letters; its middle is cut out, because names often differ at their end."""
-    if shortened(text, most) == text:
+    if shortened_text(text, most) == text:
         return text
-    end = shortened(text[::-1], most // 3 + 1)[:-1][::-1].lstrip()
-    return shortened(text, most - most // 3) + end
+    end = shortened_text(text[::-1], most // 3 + 1)[:-1][::-1].lstrip()
+    return shortened_text(text, most - most // 3) + end
 
 
 def told_apart(texts: Sequence[str], most: int) -> list[str]:
     """The same texts; those above `most` letters without the words that all of these begin and end with."""
-    long = [text.split() for text in texts if shortened(text, most) != text]
+    long = [text.split() for text in texts if shortened_text(text, most) != text]
     first, last = _shared_words(long), _shared_words([words[::-1] for words in long])
     shortened_texts = []
     for text in texts:
         words = text.split()
-        if shortened(text, most) == text or first + last >= min(map(len, long)):
+        if shortened_text(text, most) == text or first + last >= min(map(len, long)):
             shortened_texts.append(text)
         else:
             inner = " ".join(words[first : len(words) - last])
@@ -67,7 +67,7 @@ def told_apart(texts: Sequence[str], most: int) -> list[str]:
 
 
 def _shared_words(texts: Sequence[Sequence[str]]) -> int:
-    """How many words all texts begin with; none for less than two texts."""
+    """The number of words that all texts begin with; 0 for less than two texts."""
     if len(texts) < 2:
         return 0
     places = zip(*texts, strict=False)
@@ -75,7 +75,7 @@ def _shared_words(texts: Sequence[Sequence[str]]) -> int:
 
 
 def decimals_of(error: float) -> int:
-    """How many decimals a number deserves: none is finer than the first digit of its standard deviation.
+    """The number of decimals that a number deserves: none is finer than the first digit of its standard deviation.
 
     A number without noise, or of unknown noise, gets none.
     """
@@ -108,7 +108,7 @@ def signed_number(value: float) -> str:
     return f"+{text}" if value > 0 and text != "0" else text
 
 
-def listed(names: Sequence[str]) -> str:
+def comma_list(names: Sequence[str]) -> str:
     """At least one name; commas and an `and` stand between several."""
     return f"{', '.join(names[:-1])}{gettext(' and ') if names[1:] else ''}{names[-1]}"
 
@@ -152,6 +152,6 @@ def percent(chance: float) -> str:
     return f"{number_text(text)} %"
 
 
-def rounded(amount: float) -> str:
+def rough_number(amount: float) -> str:
     """A large finite amount that is known only roughly, to three digits."""
     return number_text(f"{float(f'{amount:.3g}'):,.0f}")

@@ -58,7 +58,7 @@ class GrowingTable:
             return {name.decode(): text.decode() for name, text in found.items()}
         return {}
 
-    def held(self, kind: str) -> dict[Key, Part]:
+    def parts_in_files(self, kind: str) -> dict[Key, Part]:
         """The parts in both files, by what they were made from; none where the files are damaged or of another kind.
 
         `kind` is compared with that of `write`: it changes with whatever all rows depend on.
@@ -104,7 +104,7 @@ class GrowingTable:
         """
         text = header + b"".join(part.lines for part in parts.values())
         replace_public(self.csv, text, scratch)
-        table = concatenated([part.rows for part in parts.values()])
+        table = joined_tables([part.rows for part in parts.values()])
         sizes = [[*key, part.rows.num_rows, len(part.lines)] for key, part in parts.items()]
         told = {"form": FORM, "kind": kind, "csv": hashlib.sha256(text).hexdigest(), "parts": sizes}
         content = pa.BufferOutputStream()
@@ -121,7 +121,7 @@ def write_table(table: pa.Table, columns: Mapping[str, str], facts: Mapping[str,
     pq.write_table(whole, file, compression="zstd", version="2.6", write_page_checksum=True)
 
 
-def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
+def joined_tables(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables as one; columns that differ in type, because a revision has other axes, become text."""
     kinds: dict[str, set[pa.DataType]] = {}
     for field in (field for schema in dict.fromkeys(table.schema for table in tables) for field in schema):

@@ -97,7 +97,7 @@ class HeadlineFigure(NamedTuple):
 
     @staticmethod
     def decimals_justified(answer: Mapping[str, Any]) -> int:
-        """How many decimals an answer deserves: by the deviation of its noise, or an interval that bins make wider."""
+        """The number of decimals of an answer: by the deviation of its noise, or an interval that bins make wider."""
         error, lower, upper = (answer.get(name) for name in ("noise_error", "ci_lower", "ci_upper"))
         if error is None or not error > 0:
             error = math.nan if lower is None or upper is None else (upper - lower) / ERRORS_WIDE

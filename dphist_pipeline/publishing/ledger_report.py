@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dphist_pipeline.base.about_publisher import About
-from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, marked, pgettext, translated
+from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, mark_text, pgettext, translate
 from dphist_pipeline.base.reading import Reading
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE
 from dphist_pipeline.ledger.entries import Entry
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import DECISIONS
 from dphist_pipeline.ledger.signing import signer_of
@@ -21,26 +21,26 @@ from dphist_pipeline.publishing.pages import ledger_page
 from dphist_pipeline.publishing.statements import Statement
 
 _WORDS = {
-    "opened": marked("opened the account"),
-    "raised": marked("raised the total"),
-    "disallowed": marked("took a decision back"),
-    "keyed": marked("added an operator"),
-    "rotated": marked("replaced their key"),
-    "adopted": marked("adopted the store"),
-    "moved": marked("moved the ledger"),
-    "countersigned": marked("signed a decision"),
-    "looked": marked("looked at exact numbers of the records"),
-    "listed": marked("listed what waits for a second signature"),
+    "opened": mark_text("opened the account"),
+    "raised": mark_text("raised the total"),
+    "disallowed": mark_text("took a decision back"),
+    "keyed": mark_text("added an operator"),
+    "rotated": mark_text("replaced their key"),
+    "adopted": mark_text("adopted the store"),
+    "moved": mark_text("moved the ledger"),
+    "countersigned": mark_text("signed a decision"),
+    "looked": mark_text("looked at exact numbers of the records"),
+    "listed": mark_text("listed what waits for a second signature"),
 }
 _ALLOWED = {
-    "source": marked("allowed a source"),
-    "query": marked("allowed a query"),
-    "engine": marked("allowed an engine"),
-    "code_lists": marked("declared code lists public"),
-    "clock": marked("said that the clock is right"),
-    "version": marked("allowed an engine's version"),
-    "check": marked("let a check hold releases back"),
-    "waiver": marked("waived a period"),
+    "source": mark_text("allowed a source"),
+    "query": mark_text("allowed a query"),
+    "engine": mark_text("allowed an engine"),
+    "code_lists": mark_text("declared code lists public"),
+    "clock": mark_text("said that the clock is right"),
+    "version": mark_text("allowed an engine's version"),
+    "check": mark_text("let a check hold releases back"),
+    "waiver": mark_text("waived a period"),
 }
 
 
@@ -77,7 +77,9 @@ class LedgerReport:
                         else {"left": as_text(statement.left)}
                     ),
                     "spent_percent": float(100 * statement.spent / statement.total),
-                    "allowed": [f"{decision.kind} {Statement.called(decision)}" for decision in statement.decisions],
+                    "allowed": [
+                        f"{decision.kind} {Statement.name_of_decision(decision)}" for decision in statement.decisions
+                    ],
                     "shared_with": [other.account.name for other in statement.shared],
                     "decisions": [
                         _decision_rows(entry, signers) for entry in entries if _is_about(entry, account.name)
@@ -127,7 +129,7 @@ def _decision_rows(entry: Entry, signers: dict[str, str]) -> dict[str, Any]:
         "at": entry.made_at,
         "when": _minute(entry.made_at),
         "by": signers.get(key, gettext("unknown")) if key else gettext("nobody signed it, as in earlier versions"),
-        "did": translated(_WORDS.get(entry.kind) or _ALLOWED.get(kind, marked("decided"))),
+        "did": translate(_WORDS.get(entry.kind) or _ALLOWED.get(kind, mark_text("decided"))),
         "what": change,
         "reason": facts.get("reason", ""),
     }

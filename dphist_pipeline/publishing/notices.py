@@ -33,13 +33,13 @@ def with_notice(
     spoken = _LANGUAGE.search(page)
     with in_language(spoken[1] if spoken is not None else ""):
         if "withdrawn" in audit:
-            notice = _withdrawn(audit["withdrawn"])
+            notice = _withdrawal_notice(audit["withdrawn"])
         else:
             notice = _supersession(later, to_period) if later is not None else ""
     return _NOTICES.sub(lambda _: _TOP + notice, page, count=1)
 
 
-def _withdrawn(note: Mapping[str, Any]) -> str:
+def _withdrawal_notice(note: Mapping[str, Any]) -> str:
     heading, catalogue = gettext("Withdrawn: do not use"), gettext("It is no longer in the catalogue.")
     notice = gettext(
         "This publication was taken back on %(day)s: <bdi>%(reason)s</bdi>.",

@@ -108,7 +108,7 @@ def _word(word: str) -> str:
 
 def _numbers_in_words(sums: PictureSums) -> NDArray[np.object_]:
     """Each number as text, or the words in its place."""
-    return np.where(sums.hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
+    return np.where(sums.is_hidden, words_for(sums.limit or 0), _texts(sums.values, sums.decimals)).astype(object)
 
 
 def _cross_tables(sums: PictureSums) -> list[dict[str, Any]]:

@@ -164,13 +164,13 @@ def write_charges(facts: dict[str, Any], charges: list[ChargeRow], path: Path) -
     rows = [
         {
             **{name: facts[name] for name in ("release", "period", "revision", "account", "mechanism")},
-            "step": charged.step,
-            "epsilon": str(charged.epsilon),
-            "epsilon_double": rounded_up(charged.epsilon),
-            "noise_scale": charged.scale_text,
+            "step": charge.step,
+            "epsilon": str(charge.epsilon),
+            "epsilon_double": rounded_up(charge.epsilon),
+            "noise_scale": charge.scale_text,
             "ledger_hash": facts["ledger"]["hash"] if facts["ledger"] else None,
         }
-        for charged in charges
+        for charge in charges
     ]
     text = pa.string()
     types = {"revision": pa.int64(), "epsilon_double": pa.float64()}
@@ -227,8 +227,8 @@ def _axis_columns(axis: Axis, place: NDArray[np.intp]) -> list[Any]:
         if isinstance(along, list):
             columns.append(texts_at(along, place))
         else:
-            chosen = along[place]
-            columns.append(numbers(chosen, ~np.isfinite(chosen)))
+            values = along[place]
+            columns.append(numbers(values, ~np.isfinite(values)))
     return columns
 
 
@@ -290,8 +290,8 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: Any) -> Any:
             columns.append(texts(values))
             continue
         missing = np.array([value is None for value in values], dtype=np.bool_)
-        filled = [0 if value is None else value for value in values]
-        columns.append(numbers(np.array(filled, dtype=field.type.to_pandas_dtype()), missing))
+        without_nulls = [0 if value is None else value for value in values]
+        columns.append(numbers(np.array(without_nulls, dtype=field.type.to_pandas_dtype()), missing))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

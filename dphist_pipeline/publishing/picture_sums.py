@@ -108,7 +108,7 @@ class PictureSums:
         return np.zeros(self.values.shape, dtype=bool) if self.known is None else self.known
 
     @property
-    def hidden(self) -> NDArray[np.bool_]:
+    def is_hidden(self) -> NDArray[np.bool_]:
         """Whether each number is told as words."""
         return (self.values < (-np.inf if self.limit is None else self.limit)) & ~self.is_known
 
@@ -116,8 +116,8 @@ class PictureSums:
     def without_ends(self) -> NDArray[np.bool_]:
         """Whether each number has no interval beside it: it, or the middle of that interval, is told as words."""
         if self.limit is None or self.high is None or self.reach is None:
-            return self.hidden | self.is_known
-        return self.hidden | self.is_known | (self.high - self.reach < self.limit)
+            return self.is_hidden | self.is_known
+        return self.is_hidden | self.is_known | (self.high - self.reach < self.limit)
 
     @property
     def decimals(self) -> int | None:

@@ -15,10 +15,10 @@ from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.languages.texts import (
     days_text,
     gettext,
-    marked,
+    mark_text,
     number_text,
     pgettext,
-    translated,
+    translate,
     whole,
 )
 from dphist_pipeline.base.shown_below import limit_of, not_drawn, words_for
@@ -29,15 +29,22 @@ from dphist_pipeline.publishing.drawing import (
     Squares,
     draw_heat_map,
     draw_small_heat_maps,
-    headed,
+    drawing_with_heading,
 )
-from dphist_pipeline.publishing.formatting import listed, shortened, shortened_inside, shown_number, told_apart, visible
+from dphist_pipeline.publishing.formatting import (
+    comma_list,
+    shortened_inside,
+    shortened_text,
+    shown_number,
+    told_apart,
+    visible,
+)
 from dphist_pipeline.publishing.picture_sums import AxisGroups, Grid, PictureSums, Reals, marginal
 from dphist_pipeline.publishing.rendering import render
 
 MOST_BARS, MOST_ROWS, MOST_SQUARES, MOST_PANELS, MOST_PICTURES = 60, 61, 24, 12, 8
 MOST_LETTERS = 24
-GREY, GREY_CLASS, FIRST_DARK = "#cdced1", marked("interval holds 0"), 5
+GREY, GREY_CLASS, FIRST_DARK = "#cdced1", mark_text("interval holds 0"), 5
 HIDDEN_COLOUR = "#f3e3c3"  # of figures that are told as words
 BLUES = ("#f2f5f8", "#dfeaf4", "#c5daec", "#a3c5e2", "#7babd3", "#548fc1", "#3673a9", "#1f568a", "#0d3a66")
 
@@ -121,7 +128,7 @@ class Picture:
         sums = self.sums
         drawing = (_bars, _heat_map, _small_heat_maps)[len(sums.axes) - 1](sums)
         lines = textwrap.wrap(visible(heading), 58, max_lines=4, placeholder=" …") or [""]
-        return headed(drawing, lines, self.note) if heading else drawing
+        return drawing_with_heading(drawing, lines, self.note) if heading else drawing
 
     def svg(self, heading: str = "") -> str:
         """The picture as SVG that runs no script and loads nothing.
@@ -163,13 +170,13 @@ def _picture(grid: Grid, axes_shown: list[int], most: list[int], is_fitted: bool
     chosen = zip(grid.domain.axes, grid.chosen, strict=True)
     others = [axis.name for number, (axis, cells) in enumerate(chosen) if number not in axes_shown and cells.size > 1]
     if others:
-        remarks.append(gettext("summed over %(axes)s", axes=listed(others)))
+        remarks.append(gettext("summed over %(axes)s", axes=comma_list(others)))
     note = _how_to_read(sums, is_fitted) + _layout(sums)
     if sums.is_known.any():
         note += " " + gettext("Numbers without an interval are public figures, known exactly.")
     if remarks:
         note += " " + gettext("In this picture: %(remarks)s.", remarks="; ".join(remarks))
-    title = gettext("Counts by %(axes)s", axes=listed([axis.name for axis in sums.axes]))
+    title = gettext("Counts by %(axes)s", axes=comma_list([axis.name for axis in sums.axes]))
     return Picture(visible(title), visible(note), sums)
 
 
@@ -217,11 +224,11 @@ def _holds_zero(sums: PictureSums) -> NDArray[np.bool_]:
 
 
 def _unit(sums: PictureSums) -> str:
-    """What is counted, as the title of an axis or a legend."""
+    """The unit of the counts, as the title of an axis or a legend."""
     if sums.reported:
         return gettext("values of contributors")
     return (
-        gettext("%(what)s counted", what=shortened(visible(sums.counted), 48))
+        gettext("%(what)s counted", what=shortened_text(visible(sums.counted), 48))
         if sums.counted
         else gettext("rows counted")
     )
@@ -244,7 +251,7 @@ def description(picture: Picture) -> str:
     at = visible(", ".join(axis.labels[group] for axis, group in zip(sums.axes, place, strict=True)))
     kind = (gettext("Bars"), gettext("Heat map"), gettext("Small heat maps"))[len(sums.axes) - 1]
     largest = float(sums.values.max())
-    if sums.hidden.all():
+    if sums.is_hidden.all():
         every = {"kind": kind, "title": picture.title, "words": words_for(sums.limit or 0)}
         return gettext("%(kind)s: %(title)s. Every figure is %(words)s.", **every)
     return gettext(
@@ -261,7 +268,7 @@ def _bars(sums: PictureSums) -> Drawing:
         shown = zip(sums.low.tolist(), sums.high.tolist(), sums.without_ends.tolist(), strict=True)
         ends = [None if is_hidden else (low, high) for low, high, is_hidden in shown]
     names = _different(axis.ticks, MOST_LETTERS)
-    return Bars(axis, names, np.where(sums.hidden, 0.0, sums.values), ends, _unit(sums)).draw()
+    return Bars(axis, names, np.where(sums.is_hidden, 0.0, sums.values), ends, _unit(sums)).draw()
 
 
 def _heat_map(sums: PictureSums) -> Drawing:
@@ -292,14 +299,14 @@ def _colours(sums: PictureSums) -> tuple[Legend, tuple[NDArray[np.object_], NDAr
 
     Grey where the interval holds 0.
     """
-    hidden = sums.hidden
+    hidden = sums.is_hidden
     grey = _holds_zero(sums) & ~hidden
     bounds = colour_bounds(sums.values[~grey & ~hidden])
     shades = np.searchsorted(bounds[1:-1], sums.values, side="right")
     colours = np.array(BLUES, dtype=object)[shades]
     legend = list(zip(_classes(bounds), BLUES, strict=True))
     for apply, words, colour in (
-        (grey, translated(GREY_CLASS), GREY),
+        (grey, translate(GREY_CLASS), GREY),
         (hidden, gettext("not shown: %(words)s", words=words_for(sums.limit or 0)), HIDDEN_COLOUR),
     ):
         if apply.any():
@@ -310,7 +317,7 @@ def _colours(sums: PictureSums) -> tuple[Legend, tuple[NDArray[np.object_], NDAr
 
 def _texts(sums: PictureSums) -> NDArray[np.object_]:
     texts = np.frompyfunc(lambda number: shown_number(float(number), sums.decimals), 1, 1)(sums.values)
-    return np.where(sums.hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
+    return np.where(sums.is_hidden, f"<{sums.limit}", np.asarray(texts, dtype=object))
 
 
 def colour_bounds(values: Reals) -> list[float]:

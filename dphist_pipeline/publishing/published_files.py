@@ -140,14 +140,14 @@ def revisions_by_period(release: Path) -> dict[str, list[int]]:
     A run that was killed may leave a period without revisions, which is left out.
     """
     revisions = {}
-    for period in sorted(_named(str(release), "period=")):
-        numbers = sorted(map(int, filter(str.isdecimal, _named(f"{release}/period={period}", "revision="))))
+    for period in sorted(_names_after(str(release), "period=")):
+        numbers = sorted(map(int, filter(str.isdecimal, _names_after(f"{release}/period={period}", "revision="))))
         if numbers and place_of(f"{release.name}/period={period}/revision={numbers[-1]}/"):
             revisions[period] = numbers
     return revisions
 
 
-def _named(folder: str, prefix: str) -> list[str]:
+def _names_after(folder: str, prefix: str) -> list[str]:
     with suppress(OSError), os.scandir(folder) as entries:
         return [entry.name.removeprefix(prefix) for entry in entries if entry.name.startswith(prefix)]
     return []

@@ -52,11 +52,11 @@ class PublishedPages:
         read, file = published_family if "tables" in audit else published_estimate, PublishedFolder(folder).quality
         return cls(folder, audit, read(folder, audit), pq.ParquetFile(file).read().to_pylist() if file.exists() else [])
 
-    def outdated(self) -> Pages:
+    def outdated_pages(self) -> Pages:
         """The pages that are not as this version writes them now, as they shall be."""
         return self._unlike(surroundings_of(self.folder.parents[1], self.audit))
 
-    def altered(self) -> set[str]:
+    def altered_pages(self) -> set[str]:
         """The paths of pages that this version did not write, whatever stood around the publication then."""
         unlike = (set(self._unlike(around)) for around in surroundings_at_any_time(self.folder.parents[1], self.audit))
         altered = next(unlike)

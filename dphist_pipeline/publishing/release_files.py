@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dphist_pipeline.base.domain import Figures, finest
 from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
-from dphist_pipeline.base.languages.texts import marked
+from dphist_pipeline.base.languages.texts import mark_text
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate, with_known
 from dphist_pipeline.estimates.known_figures import known_figures
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail, parts_named
@@ -57,7 +57,7 @@ from dphist_pipeline.publishing.values_digests import values_digest
 
 OF_WHOLE = ("compared", "figures", "total_holds_zero", "publish")  # facts of a family that no table of it repeats
 REPORT_LAW = ("alpha", "beta", "gamma", "delta", "step")
-NOISE_OF_REPORTS = marked("made by every contributor: reports are random, by coins whose chances the settings give")
+NOISE_OF_REPORTS = mark_text("made by every contributor: reports are random, by coins whose chances the settings give")
 VERSIONS = ("dphist-pipeline", "numpy", "cryptography", "pyarrow", "polars", "duckdb")
 
 

@@ -16,7 +16,7 @@ from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
 from dphist_pipeline.base.compiled_templates import compiled_templates
-from dphist_pipeline.base.languages.texts import ENGLISH, days_text, language, number_text, translated, whole
+from dphist_pipeline.base.languages.texts import ENGLISH, days_text, language, number_text, translate, whole
 from dphist_pipeline.publishing.formatting import visible
 
 
@@ -30,7 +30,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_finalized,
+        finalize=_visible_text,
         extensions=["jinja2.ext.i18n"],
     )
     environment.newstyle_gettext = True  # type: ignore[attr-defined]  # values are escaped by the functions below
@@ -39,7 +39,7 @@ def _environment() -> Environment:
         "whole": whole,
         "number": number_text,
         "days": days_text,
-        "translated": translated,
+        "translated": translate,
         "english": _in_english,
     }
     environment.filters["bdi"] = _isolate
@@ -51,29 +51,29 @@ def _environment() -> Environment:
     return environment
 
 
-def _finalized(value: object) -> object:
+def _visible_text(value: object) -> object:
     return visible(value) if type(value) is str else value
 
 
 def _fill(context: EvalContext, text: str, values: Mapping[str, Any]) -> str:
     """A text of ours, which may hold elements of HTML, with values that are escaped where the template escapes."""
-    texts = {name: _finalized(value) for name, value in values.items()}
+    texts = {name: _visible_text(value) for name, value in values.items()}
     return Markup(text) % texts if context.autoescape else Markup(text % texts)  # whole: `visible` keeps its lines
 
 
 @pass_eval_context
 def _gettext(context: EvalContext, message: str, /, **values: Any) -> str:
-    return _fill(context, translated(message), values)
+    return _fill(context, translate(message), values)
 
 
 @pass_eval_context
 def _pgettext(context: EvalContext, msgctxt: str, message: str, /, **values: Any) -> str:
-    return _fill(context, translated(message, msgctxt), values)
+    return _fill(context, translate(message, msgctxt), values)
 
 
 @pass_eval_context
 def _ngettext(context: EvalContext, one: str, several: str, number: float, /, **values: Any) -> str:
-    return _fill(context, translated(one, "", several, number), values)
+    return _fill(context, translate(one, "", several, number), values)
 
 
 def _isolate(text: object) -> Markup:
@@ -87,8 +87,8 @@ def _in_english(text: str) -> str:
     """A text that came from elsewhere in English, such as the card of a mechanism: its translation, else marked."""
     if language() is ENGLISH:
         return text
-    translation = translated(text)
-    return translation if translation != text else Markup('<span lang="en">{}</span>').format(_finalized(text))
+    translation = translate(text)
+    return translation if translation != text else Markup('<span lang="en">{}</span>').format(_visible_text(text))
 
 
 def _unbroken(text: str) -> str:

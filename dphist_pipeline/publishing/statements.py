@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.decisions import Decision
 from dphist_pipeline.ledger.entries import Account, Charge, Note, NoteKind, note_of
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.individual import PARTS, left_out_in_words, paid_by_year, price_of_left_out, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.limits import text_of
@@ -84,20 +84,20 @@ class Statement:
         return paid_by_year(self.total, self.account.left_out, everybody)
 
     @staticmethod
-    def called(decision: Decision) -> str:
-        """What a decision allows, by its name; a source with how it is read."""
+    def name_of_decision(decision: Decision) -> str:
+        """The name of what a decision allows; of a source with how it is read."""
         return decision.name if decision.reading is None else decision.reading.called
 
     @classmethod
     def of(cls, ledger: Ledger, name: str) -> Statement:
-        """What an account holds now, what was spent of it and by which charges."""
+        """The statement of an account: what it holds now, what was spent of it and by which charges."""
         books = ledger.books()
         account, year = books.account(text_of("account", name)), books.year_at(opened.utc_now())
         shared = [cls._of(books, books.accounts[other], year, []) for other in books.permissions.sharing(name)]
         return cls._of(books, account, year, shared)
 
     @staticmethod
-    def noted(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
+    def charges_with_note(ledger: Ledger, kind: NoteKind) -> list[tuple[tuple[str, str, int], Note]]:
         """Every charge with a note of a kind, as (release, period, revision), and what was said."""
         entries = [entry for entry in ledger.entries() if entry.kind == kind]
         return [((str(entry.release), str(entry.period), entry.revision or 0), note_of(entry)) for entry in entries]

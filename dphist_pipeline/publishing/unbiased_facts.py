@@ -24,7 +24,7 @@ def unbiased_facts(estimate: Estimate) -> dict[str, Any]:
     tail = unbiased.tail if isinstance(unbiased, NestedCells) else None
     lines = unbiased.lines if isinstance(unbiased, NestedCells) else ()
     return {
-        "unbiased_noise_scale": None if unbiased is None else unbiased.law.named,
+        "unbiased_noise_scale": None if unbiased is None else unbiased.law.scale_text,
         "unbiased_covariance": None
         if shared is None
         else [{"coefficient": part.coefficient, "widths": list(part.widths)} for part in shared],

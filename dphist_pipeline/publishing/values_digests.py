@@ -59,7 +59,7 @@ def digest_of_files(histogram: Path, quality: Path | None) -> str:
             return _of_arrays(columns)
         rows = pq.ParquetFile(quality).read(columns=[*_QUALITY]).to_pydict()
         row_values = zip(*(rows[name] for name in _QUALITY), strict=True)
-        tables = groupby(row_values, lambda row: RowTable.named(row[0], row[1]))
+        tables = groupby(row_values, lambda row: RowTable.key_of(row[0], row[1]))
         return _of_arrays(
             [*columns, *(np.array([value for *_, value in table], dtype=np.float64) for _, table in tables)]
         )

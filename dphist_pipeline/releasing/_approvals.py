@@ -100,7 +100,7 @@ class PublicationRule:
 def approval(
     rule: PublicationRule, ledger: Ledger, charge: Charge, key: Key, remark: str = "", doubt: str = ""
 ) -> dict[str, Any]:
-    """What the audit says of the approval; nothing where a release was published by itself.
+    """The facts of the approval for the audit; none where a release was published by itself.
 
     Args:
         remark: what whoever decides should know of its noisy numbers.
@@ -236,7 +236,7 @@ def finish_withdrawals(store: Store, ledger: Ledger) -> None:
     Files that are damaged cannot be marked: their folder gets another name, under which nothing is a publication. A
     store that was not upgraded stays as it is.
     """
-    for key, note in Statement.noted(ledger, "withdrawn") if store.form == FORM else ():
+    for key, note in Statement.charges_with_note(ledger, "withdrawn") if store.form == FORM else ():
         folder = store.published(Key(*key))
         try:
             if folder.exists() and not PublishedFolder(folder).is_marked_withdrawn():
@@ -264,7 +264,7 @@ def finish_rejections(store: Store, ledger: Ledger) -> None:
     In its place stays which entry of the ledger says so. Without it, a ledger that is put back to before that entry
     would find nothing drawn, and draw again for the same charge.
     """
-    for key_parts, note in Statement.noted(ledger, "rejected"):
+    for key_parts, note in Statement.charges_with_note(ledger, "rejected"):
         key = Key(*key_parts)
         answers, witness = store.journal(key), store.rejection(key)
         if not witness.exists():

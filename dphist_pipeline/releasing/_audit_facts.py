@@ -22,7 +22,7 @@ from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answ
 from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import PublicationRule
-from dphist_pipeline.releasing._engines import engine_of
+from dphist_pipeline.releasing._engine_choice import engine_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.amount_axes import AmountAxisSpec
@@ -36,7 +36,7 @@ WORDS = ("title", "counted", "unit_label", "language")
 
 @dataclass(frozen=True)
 class Judgement:
-    """What published and drawn numbers say of a period.
+    """The verdict of the past and of the total on a period's numbers, before it is published.
 
     `holds_zero`: the interval of the total holds 0. `undeclared`: which axes are nearly all `other`, in words.
     """
@@ -47,7 +47,7 @@ class Judgement:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What its audit says."""
+        """The facts for the audit."""
         facts: dict[str, Any] = {"compared": self.compared.facts} if self.compared.periods else {}
         return facts | ({HOLDS_ZERO: True} if self.holds_zero else {})
 
@@ -76,7 +76,7 @@ def audit_facts(
     ledger: Ledger,
     charge: Charge,
 ) -> dict[str, Any]:
-    """What the audit says of a release beside its charges: from the spec and the ledger, never from records."""
+    """The facts of a release for its audit, beside its charges: from the spec and the ledger, never from records."""
     home = mechanisms.home(spec.mechanism)
     return {
         "schema_version": 2,
@@ -102,7 +102,7 @@ def audit_facts(
         "sensitivity": mechanism_run.sensitivity,
         **_facts_of_individual(ledger, charge),
         **_facts_of_reading(spec, ledger, charge),
-        **({"quality": spec.quality.normalised()} if spec.quality is not None else {}),
+        **({"quality": spec.quality.as_json()} if spec.quality is not None else {}),
         "mechanism": spec.mechanism,
         **({"mechanism_package": {"name": home.package, "version": home.version}} if home.package else {}),
         "settings": mechanisms.settings_of(mechanism_run.mechanism),
@@ -110,7 +110,7 @@ def audit_facts(
         **({"queries": [list(query) for query in spec.queries]} if spec.queries else {}),
         "cells": spec.cells,
         **({"whole_counts": mechanism_run.mechanism.whole_way} if spec.family is None else {}),
-        "axes": [axis.normalised() for axis in spec.axes],
+        "axes": [axis.as_json() for axis in spec.axes],
         **({} if spec.family is None else {"tables": tables_of(spec.family, spec), **_invariants(spec.family, spec)}),
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
@@ -139,7 +139,7 @@ def _amount(spec: ReleaseSpec) -> dict[str, Any]:
 
 def tables_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     """Cells and axes of each table; an axis that is not grouped as the spec writes it."""
-    axes_by_name = {axis.name: axis.normalised() for axis in spec.axes}
+    axes_by_name = {axis.name: axis.as_json() for axis in spec.axes}
     axes = [axes_by_name.get(axis.name) or _level(axis) for axis in family.domain.axes]
     return {
         name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
@@ -189,8 +189,8 @@ def _facts_of_reading(spec: ReleaseSpec, ledger: Ledger, charge: Charge) -> dict
         "unit_normalise": list(spec.unit_normalise),
         **({"csv_quote": quote_in_words(spec.csv_quote)} if by_lines else {}),
         # Which columns were made of others, and which rows counted, as the spec says.
-        **({"derive": [one.normalised() for one in spec.derive]} if spec.derive else {}),
-        **({"keep": [one.normalised() for one in spec.keep]} if spec.keep else {}),
+        **({"derive": [one.as_json() for one in spec.derive]} if spec.derive else {}),
+        **({"keep": [one.as_json() for one in spec.keep]} if spec.keep else {}),
         **({"query": {"sha256": query.sha256, "by_row": not signed}} if query is not None else {}),
         **({"looked": looks} if looks else {}),
         "allowed": [

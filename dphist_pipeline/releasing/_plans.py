@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from dphist_pipeline.base.domain import Axis, Domain, Family, groups_along
-from dphist_pipeline.base.engine_versions import untested
+from dphist_pipeline.base.engine_versions import untested_engines
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.plan import CountingPlan, Marginal, SourcePlan, UnitRows
 from dphist_pipeline.confidential.unit_values import (
@@ -54,7 +54,7 @@ def plan_of(
     run: MechanismRun | None = None,
     will_charge: bool = False,
 ) -> CountingPlan:
-    """What reading and counting need of a spec, for one period.
+    """The counting plan of a spec for one period.
 
     Args:
         decisions: of operators, that of the source first; a study, which publishes nothing, has none.
@@ -88,17 +88,17 @@ def plan_of(
         if spec.family is None
         else _marginals(spec.family, spec.domain, (run or mechanism_run_of(spec)).measured),
     )
-    own_files = {pattern for _, pattern in spec.expected(period, spec.period_rule)}
+    own_files = {pattern for _, pattern in spec.expected_addresses(period, spec.period_rule)}
     needed = tuple(pattern for pattern in plan.source.needed if pattern in own_files)
     if spec.quality is None or not spec.quality.misfiled or not needed:
         return plan
     source, span = replace(plan.source, needed=needed), spec.own_files_span(period)
-    elsewhere = replace(plan, source=source, period=span, outside=True, domain=plan.read, per_unit=None)
+    elsewhere = replace(plan, source=source, period=span, outside=True, domain=plan.axes_read, per_unit=None)
     return replace(plan, misfiled=elsewhere)
 
 
 def _unit_rows(spec: ReleaseSpec) -> UnitRows:
-    """What is derived of each unit's rows."""
+    """The plan of what is derived of each unit's rows."""
     _, sources = read_axes(spec.axes)
     values: list[int | UnitValue] = []
     for axis, source in zip(spec.axes, sources, strict=True):
@@ -162,7 +162,7 @@ def mechanism_run_of(spec: ReleaseSpec) -> MechanismRun:
 def request_of(
     spec: ReleaseSpec, store_id: str, period: str, *, revision: int = 1, reason: str = "", engine: str | None = None
 ) -> ChargeRequest:
-    """What one release of one period asks of the ledger.
+    """The request to the ledger for one release of one period.
 
     `engine`: the one that was charged for; that of the spec when left out. Only a revision has a reason.
     """
@@ -180,7 +180,7 @@ def request_of(
         held=spec.publish == "manual",
         source=spec.reading,
         engine=engine or spec.engine,
-        versions=untested(),
+        versions=untested_engines(),
         checks=spec.required_checks if "checks" in spec.requires else (),
         rows=spec.max_rows_per_unit,
         quality=spec.quality is not None,
@@ -196,7 +196,7 @@ def _query_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def source_plan(records: RecordSource, reading: Reading) -> SourcePlan:
-    """How a source is opened; its files must lie in the reading's folder, where that has one."""
+    """The plan of how a source is read; its files must lie in the reading's folder, where that has one."""
     return SourcePlan(records.source, reading, records.source_pattern)
 
 

@@ -24,7 +24,7 @@ def published_elsewhere(charge: Charge, host_folder: Folder) -> AfterCharge:
 
 
 class By(Enum):
-    """Who or what overtakes a call."""
+    """The kinds of events that overtake a call."""
 
     REJECTION = auto()
     WITHDRAWAL = auto()

@@ -17,7 +17,7 @@ from dphist_pipeline.base.reading import OPTIONS, quote_in_words
 from dphist_pipeline.releasing.due import Cadence
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 
 MOST_SHOWN, MOST_COMPARED = 5, 10_000
 _WEIGHTY = (
@@ -73,7 +73,7 @@ def changes_since(store: Store, digest: str, spec: ReleaseSpec) -> list[Change]:
 
 
 def _changes(earlier: Any, spec: ReleaseSpec) -> list[Change]:
-    changes = _differences("", earlier, json.loads(canonical_json(spec.digested)))
+    changes = _differences("", earlier, json.loads(canonical_json(spec.digest_facts)))
     return sorted(islice(changes, MOST_COMPARED), key=_weight)
 
 
@@ -85,7 +85,7 @@ def _weight(change: Change) -> int:
 
 def _write(path: Path, spec: ReleaseSpec, mode: int = 0o600) -> None:
     draft = path.with_name(f".{uuid.uuid4().hex}")
-    write_durably(draft, canonical_json(spec.digested).encode("ascii"))
+    write_durably(draft, canonical_json(spec.digest_facts).encode("ascii"))
     draft.chmod(mode)
     draft.replace(path)
 
@@ -126,4 +126,4 @@ def _entries(entries: list[Any], others: list[Any]) -> str:
 def _value_text(value: Any) -> str:
     if value is None:
         return UNSET
-    return shortened(value if isinstance(value, str) else json.dumps(value), LONGEST_SHOWN)
+    return one_line(value if isinstance(value, str) else json.dumps(value), LONGEST_SHOWN)

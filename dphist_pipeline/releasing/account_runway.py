@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
@@ -43,7 +43,7 @@ class AccountRunway:
     def statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
         """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
         try:
-            statement = Statement.of(Store.named(store).ledger(), spec.account)
+            statement = Statement.of(Store.open_named(store).ledger(), spec.account)
         except DphistError as error:
             return str(error)
         protected = (statement.account.privacy_unit, statement.account.neighbours)
@@ -98,7 +98,7 @@ def _more_releases(releases: int) -> str:
 
 
 def _pays_for_rest(spec: ReleaseSpec, periods: int) -> str:
-    """That an account pays for all periods of a release that ends."""
+    """A sentence: the account pays for all periods of a release that ends."""
     if not periods:
         return f"no {spec.period} is left up to {spec.last_period}, the last of the spec"
     those = f"the one {spec.period} that is" if periods == 1 else f"the {periods:,} {spec.period}s that are"
@@ -106,7 +106,7 @@ def _pays_for_rest(spec: ReleaseSpec, periods: int) -> str:
 
 
 def _first_day(spec: ReleaseSpec, statement: Statement) -> str:
-    """Where counting begins, if neither a charge nor the spec says it."""
+    """The day from which runs are counted, if neither a charge nor the spec says it."""
     if _first_of_spec(spec) is not None or _charged_periods(spec, statement):
         return ""
     return f"; counted from the last {spec.period} that is finished today, since the spec has no `first_period`"

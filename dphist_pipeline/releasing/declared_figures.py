@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused
-from dphist_pipeline.publishing.figure_files import DECLARED, DeclaredFigures, Population
+from dphist_pipeline.publishing.figure_files import DECLARED, DeclaredFigures, FigurePopulation
 from dphist_pipeline.releasing._audit_facts import tables_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Key, Store
@@ -35,7 +35,7 @@ def declared_in(spec: ReleaseSpec, before: DeclaredFigures | None = None) -> Dec
 
     `before`: what was declared last.
     """
-    kept, populations = before.populations if before is not None else {}, dict[str, Population]()
+    kept, populations = before.populations if before is not None else {}, dict[str, FigurePopulation]()
     for rate in _rates(spec):
         earlier = kept.get(rate.population)
         try:
@@ -49,11 +49,11 @@ def declared_in(spec: ReleaseSpec, before: DeclaredFigures | None = None) -> Dec
             since = earlier.since if earlier is not None and earlier.sha256 == digest else today
             columns = tuple(rows.column_names)
             cells = tuple(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-            populations[rate.population] = Population(digest, since, columns, cells)
+            populations[rate.population] = FigurePopulation(digest, since, columns, cells)
         except (ValueError, QuestionRefused) as error:
             problem = str(error) if isinstance(error, ValueError) else UNREADABLE
-            last = earlier or Population("", "", (), ())
-            populations[rate.population] = Population(last.sha256, last.since, last.columns, last.rows, problem)
+            last = earlier or FigurePopulation("", "", (), ())
+            populations[rate.population] = FigurePopulation(last.sha256, last.since, last.columns, last.rows, problem)
     return DeclaredFigures(spec.figures, populations)
 
 
@@ -95,12 +95,12 @@ def refuse_untold_figures(spec: ReleaseSpec) -> list[str]:
     ]
     if problems:
         raise figures_refused(spec.release, problems)
-    from dphist_pipeline.answering.figure_lines import rehearsed
+    from dphist_pipeline.answering.figure_lines import rehearsal_of_rates
 
-    tables = {"": {"axes": [axis.normalised() for axis in spec.axes]}}
+    tables = {"": {"axes": [axis.as_json() for axis in spec.axes]}}
     if spec.family is not None:
         tables = tables_of(spec.family, spec)
-    refused, lacking = rehearsed(rates, declared, {name: table["axes"] for name, table in tables.items()})
+    refused, lacking = rehearsal_of_rates(rates, declared, {name: table["axes"] for name, table in tables.items()})
     if refused:
         raise figures_refused(spec.release, refused)
     return lacking

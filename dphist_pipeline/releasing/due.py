@@ -49,7 +49,7 @@ class Cadence:
         return cls(spec.period_rule, spec.freshness if spec.freshness is not None else _between_ticks(spec.schedule))
 
     @classmethod
-    def kept(cls, store: Store, release: str) -> Self | None:
+    def last_charged(cls, store: Store, release: str) -> Self | None:
         """The cadence of a release as it was last charged; None where no charge by this version kept it."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             fields = json.loads(store.cadence(release).read_bytes())
@@ -100,12 +100,12 @@ class Due:
 
     @property
     def keys(self) -> list[str]:
-        """What to run, in order."""
+        """The periods to run, in order."""
         return sorted({*self.missing, *self.unfinished})
 
     @classmethod
     def of(cls, release: str, rule: PeriodRule, store: Store, ledger: Ledger, now: datetime) -> Self:
-        """What is due of a release that was charged before; nothing of one that never was.
+        """The due periods of a release that was charged before; none of one that never was.
 
         Rejected and withdrawn periods are charged, so they are never due; nor are those that wait for a person. The
         first charged period is the one that the ledger charged first: history that is released later makes nothing
@@ -125,16 +125,16 @@ class Due:
         ready = {period.key: _ready(rule, period) for period in periods}
         keys = tuple(sorted(key for key in ready if key > before_upgrade))
         by_itself = [(charge, state) for charge, state in charges if not store.is_marked_for_approval(charge)]
-        unfinished = _unfinished(store, by_itself, ("unpublished",))
+        unfinished = _unfinished_periods(store, by_itself, ("unpublished",))
         left_out = tuple(sorted(set(ready) - set(keys)))
         for key in unfinished:
             with suppress(PeriodError):  # its spec cut time in another way
-                ready[key] = _ready(rule, rule.named(key))
+                ready[key] = _ready(rule, rule.period_of(key))
         return cls(keys, tuple(unfinished), left_out, ready)
 
     @classmethod
     def of_spec(cls, spec: ReleaseSpec, store: Store, ledger: Ledger, now: datetime) -> Self:
-        """What `dphist release --all-due` releases: finished periods, by the spec and the clock alone.
+        """The periods that `dphist release --all-due` releases: finished ones, by the spec and the clock alone.
 
         Those from `first_period` on that are neither charged nor waived, and those that are charged and unpublished,
         also where a person must approve first. Without a `first_period` they begin after the first charged one; before
@@ -142,9 +142,9 @@ class Due:
         """
         charges = charges_of(ledger, spec.release)
         if spec.period == "none":
-            return cls(() if charges else (spec.latest_period(now).key,), tuple(_unfinished(store, charges)))
+            return cls(() if charges else (spec.latest_period(now).key,), tuple(_unfinished_periods(store, charges)))
         due = cls.of(spec.release, spec.period_rule, store, ledger, now)
-        unfinished = _unfinished(store, charges)
+        unfinished = _unfinished_periods(store, charges)
         if spec.first_period is None and charges:
             return cls(due.missing, tuple(unfinished))
         first = spec.first_period or spec.latest_period(now).key
@@ -194,7 +194,7 @@ def waived_periods(ledger: Ledger, release: str) -> Waived:
 
 
 def unpublished_charges(ledger: Ledger, release: str) -> list[Charge]:
-    """What was charged for a release and is neither published nor rejected, by period and revision."""
+    """The charges of a release that are neither published nor rejected, by period and revision."""
     waiting = [charge for charge, state in charges_of(ledger, release) if state in OPEN_STATES]
     return sorted(waiting, key=attrgetter("period", "revision"))
 
@@ -209,7 +209,9 @@ def _back_to(rule: PeriodRule, first: str, now: datetime) -> Iterator[Period]:
         period = rule.before(period)
 
 
-def _unfinished(store: Store, charges: Sequence[tuple[Charge, str]], states: Sequence[str] = OPEN_STATES) -> list[str]:
+def _unfinished_periods(
+    store: Store, charges: Sequence[tuple[Charge, str]], states: Sequence[str] = OPEN_STATES
+) -> list[str]:
     """The periods of a release that are charged and not published anywhere; its charges are in order."""
     here, last = store.own_folder().id, {charge.period: charge.number for charge, _ in charges}
     periods = {charge.period for charge, state in charges if state in states}

@@ -20,7 +20,7 @@ from dphist_pipeline.base.domain import ByText, Domain
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.confidential.measurements import PrivateCounts as PrivateCounts
 from dphist_pipeline.confidential.plan import CountingPlan, SourcePlan
-from dphist_pipeline.confidential.reading.declared_columns import refuse_shadowing
+from dphist_pipeline.confidential.reading.column_sql import refuse_shadowing
 from dphist_pipeline.confidential.reading.source import ColumnRefused, SourceRefused
 from dphist_pipeline.errors import Halted, did_you_mean
 from dphist_pipeline.spec.declared_columns import IsOneOf, inputs_of
@@ -123,7 +123,7 @@ def count_cube(
     bound = 1 if max_rows_per_unit is None and privacy_unit == EVERY_ROW else max_rows_per_unit
     fields = {"privacy_unit": privacy_unit, "max_rows_per_unit": bound, "neighbours": neighbours}
     more = {"unit_normalise": unit_normalise, "derive": derive, "keep": keep}
-    spec = CubeSpec.checked(domain, {**fields, **more}, "count_cube")
+    spec = CubeSpec.of_arguments(domain, {**fields, **more}, "count_cube")
     unit, forms = spec.privacy_unit.columns, spec.unit_normalise
     reading = Reading("frame", None, "frame", unit=unit, unit_normalise=forms)
     plan = CountingPlan(
@@ -146,7 +146,7 @@ def count_cube(
 
         with tempfile.TemporaryDirectory(prefix="dphist_") as folder:
             scratch = Path(folder)
-            return read_and_count(_written(opened, plan, scratch), scratch)
+            return read_and_count(_write_frame(opened, plan, scratch), scratch)
 
     return PrivateCounts(spec.grid, spec.sensitivity, counts)
 
@@ -168,7 +168,7 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
     if records is None:
         raise SourceRefused(source, f"must be {A_FRAME}, and a {type(frame).__name__} was handed over")
     try:
-        yield _written(records, plan, folder)
+        yield _write_frame(records, plan, folder)
     finally:
         (folder / FILE).unlink(missing_ok=True)
 
@@ -176,12 +176,12 @@ def as_file(plan: CountingPlan, frame: Frame | None, folder: Path) -> Iterator[C
 def _narwhals_frame(plan: CountingPlan, frame: Frame) -> OpenFrame | None:
     from dphist_pipeline.releasing._frame_files import open_frame
 
-    categories = {axis.column for axis in plan.read.axes if isinstance(axis, ByText)}
+    categories = {axis.column for axis in plan.axes_read.axes if isinstance(axis, ByText)}
     categories |= {one.column for one in plan.keep if isinstance(one, IsOneOf)}
     return _withheld(plan.source.written, lambda: open_frame(frame, categories))
 
 
-def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
+def _write_frame(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPlan:
     """The plan, reading a file with the columns that it needs of the frame."""
     where, file = plan.source.written, folder / FILE
     names = [name for name in _withheld(where, opened.names) if isinstance(name, str)]
@@ -196,7 +196,7 @@ def _written(opened: OpenFrame, plan: CountingPlan, folder: Path) -> CountingPla
     objects = _withheld(where, opened.objects)
     axes = (
         with_plain_texts(axis) if isinstance(axis, ByText) and axis.column in objects else axis
-        for axis in plan.read.axes
+        for axis in plan.axes_read.axes
     )
     reading = replace(plan.source.reading, format="parquet")
     source = replace(plan.source, reading=reading, pattern=glob.escape(str(file)))
@@ -215,12 +215,12 @@ def _columns(plan: CountingPlan) -> tuple[str, ...] | None:
     period = () if plan.period_column is None else (plan.period_column,)
     inputs = sorted(inputs_of(plan.derive, plan.keep))
     derived = {one.column for one in plan.derive}
-    read = dict.fromkeys([*(axis.column for axis in plan.read.axes), *unit, *period, *inputs])
+    read = dict.fromkeys([*(axis.column for axis in plan.axes_read.axes), *unit, *period, *inputs])
     return tuple(column for column in read if column not in derived)
 
 
 def _withheld(where: str, work: Callable[[], Result]) -> Result:
-    """What an engine gives; its error, which may hold values, becomes ours, without itself as a context."""
+    """Calls an engine; its error, which may hold values, becomes ours, without itself as a context."""
     try:
         return work()
     except (KeyboardInterrupt, SystemExit, GeneratorExit):

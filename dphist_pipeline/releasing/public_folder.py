@@ -46,7 +46,7 @@ def no_address(root: Path) -> Refused:
 
 
 class NotCopied(Halted):
-    """What was published here is not in the bucket yet."""
+    """Publications of this store are not in the bucket yet."""
 
     def __init__(self, problem: str, try_again: bool = False) -> None:
         self.problem, self.try_again = problem, try_again
@@ -115,7 +115,7 @@ class PublicFolder:
     def refresh_releases(
         self, releases: Sequence[str], made: Sequence[Path], progress: Progress = lambda step: None
     ) -> None:
-        """As `refresh`, for all that some releases have published, by calls that were killed before it, too.
+        """Refreshes all that some releases have published, by calls that were killed before it, too; see `refresh`.
 
         `made`: what this process published, of each release in order: each compares with the one before it already.
 
@@ -225,7 +225,7 @@ class PublicFolder:
                 try:
                     PublishedFolder(folder).refuse_links(store.public)
                     with store.building(), store.run(key) as scratch:
-                        pages = PublishedPages.read(folder, read(folder)).outdated()
+                        pages = PublishedPages.read(folder, read(folder)).outdated_pages()
                         for path, page in pages.items():
                             replace_public(folder / path, page, scratch)
                 except PublishedFilesDamaged as error:
@@ -281,7 +281,7 @@ class PublicFolder:
             has_figures = (published.parents[1] / DECLARED).exists()
             for folder in filter(None, [published if has_figures else None, _following(published)]):
                 PublishedFolder(folder).refuse_links(self.store.public)
-                for path, page in PublishedPages.read(folder, read(folder)).outdated().items():
+                for path, page in PublishedPages.read(folder, read(folder)).outdated_pages().items():
                     replace_public(folder / path, page, scratch)
 
     def _build_derived(self, scratch: Path, anew: bool) -> PublishedFilesDamaged | None:

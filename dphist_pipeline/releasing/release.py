@@ -49,13 +49,13 @@ def release(
     Raises:
         DphistError: refused, with nothing spent; or failed after the charge, and the same call finishes it.
     """
-    run, publication = _published(spec, store, period, frame, reason, upstream_checked, now, progress)
+    run, publication = _publish_run(spec, store, period, frame, reason, upstream_checked, now, progress)
     with run.marking_charges():
         run.refresh_catalogue()
     return publication
 
 
-def _published(
+def _publish_run(
     spec: ReleaseSpec,
     store: Store | Path | str,
     period: str | None,
@@ -78,7 +78,7 @@ def _published(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one period of a spec in a call for several.
+    """The outcome of one period of a spec in a call for several.
 
     Attributes:
         period: its key; empty where it was not known which period is meant.
@@ -125,7 +125,7 @@ def release_several(
             continue
         for number, key in enumerate(due.keys, 1):
             try:
-                _, publication = _published(spec, store, key, None, "", upstream_checked, now, progress)
+                _, publication = _publish_run(spec, store, key, None, "", upstream_checked, now, progress)
             except Exception as error:
                 refused = isinstance(error, LedgerError) and key not in due.unfinished
                 stops = refused or not isinstance(error, DphistError) or error.try_again

@@ -33,7 +33,7 @@ from dphist_pipeline.ledger.errors import AlreadyCharged, AnswerDrawnElsewhere, 
 from dphist_pipeline.ledger.ledger import Charge, ChargeRequest, Ledger
 from dphist_pipeline.ledger.witness import Witness, place_of
 from dphist_pipeline.publishing.values_digests import values_digest
-from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import _engine_choice as engines
 from dphist_pipeline.releasing import publisher
 from dphist_pipeline.releasing._approvals import (
     AwaitsApproval,
@@ -44,7 +44,7 @@ from dphist_pipeline.releasing._approvals import (
     record_if_published,
 )
 from dphist_pipeline.releasing._audit_facts import audit_facts, judge
-from dphist_pipeline.releasing._individual import GrantedRows, States
+from dphist_pipeline.releasing._individual_charge import GrantedRows, States
 from dphist_pipeline.releasing._plans import mechanism_run_of, plan_of, request_of
 from dphist_pipeline.releasing._races import By, Race, refuse_other_host
 from dphist_pipeline.releasing._spec_changes import changes_since, keep_spec
@@ -53,9 +53,9 @@ from dphist_pipeline.releasing.declared_figures import figure_facts, keep_figure
 from dphist_pipeline.releasing.frames import Frame, as_file
 from dphist_pipeline.releasing.public_folder import PublicFolder
 from dphist_pipeline.releasing.publisher import Progress
+from dphist_pipeline.releasing.quality_queries import buy_left_out, buy_quality
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.releasing.row_quality import buy_left_out, buy_quality
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.releasing.store import Key, Store
 from dphist_pipeline.spec.periods import Period
@@ -85,7 +85,7 @@ def upstream_unchecked(spec: ReleaseSpec) -> Refused:
 
 
 def about_refused(faults: list[str]) -> Refused:
-    """What the office wrote about the publisher cannot be read as it meant it: cards would go without."""
+    """The file about the publisher cannot be read: cards would go without it."""
     return Refused(
         f"{'; '.join(faults)}. Cards and pages are written by that file, which lies in the store's folder: mend it "
         "first. Nothing was read or spent.",
@@ -114,7 +114,7 @@ def answers_lost(key: Key) -> AfterCharge:
 
 
 def values_differ(key: Key) -> AfterCharge:
-    """What the journal gives now is not what was published."""
+    """The journal's values differ from the published ones."""
     return AfterCharge(
         f"release '{key.release}', period {key.period}, revision {key.revision}: the journal now gives other "
         "values than were published. Use the version of dphist-pipeline that published it.",
@@ -170,7 +170,7 @@ class Run:
         cls,
         spec: ReleaseSpec,
         store: Store,
-        named: str | None,
+        period_key: str | None,
         now: datetime,
         reason: str = "",
         progress: Progress = lambda step: None,
@@ -183,7 +183,7 @@ class Run:
         What it gives is equal in every process that joins the same release, and no later step derives it again: what
         the ledger is asked for, the run of the mechanism, and when the numbers are published.
         """
-        period = resolve_period(spec, named, now)
+        period = resolve_period(spec, period_key, now)
         store.sweep()
         ledger = store.ledger()
         finish_withdrawals(store, ledger)
@@ -241,7 +241,7 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Where the release is, or will be, published."""
+        """The folder in which the release is, or will be, published."""
         return self.store.published(self.key)
 
     def refuse_overtaken(self, race: Race, published: bool = False) -> tuple[Decision, ...]:
@@ -257,7 +257,7 @@ class Run:
             AfterCharge: another host has published.
         """
         if race.by is By.DISALLOWANCE:
-            return self.ledger.allowed(self.request)
+            return self.ledger.decisions_for(self.request)
         assert self.charge is not None, "the other races are about a charge"
         notes = self.ledger.notes(self.charge)
         if race.by is By.REJECTION and "rejected" in notes:
@@ -311,7 +311,7 @@ class Run:
                 # In an individual account each unit pays for its own rows that are counted. The charge names a state,
                 # a file that says how many rows of each unit are granted: docs/decisions/individual-accounts.md.
                 rows = GrantedRows(self.store, self.ledger, self.spec.account, lambda: self.stage(folder))
-                self._measure(lambda: rows.counts(self._made), folder, rows)
+                self._measure(lambda: rows.counts(self._made_charge), folder, rows)
 
     @property
     def is_individual(self) -> bool:
@@ -319,7 +319,7 @@ class Run:
         return self.ledger.account(self.spec.account).is_individual
 
     @property
-    def _made(self) -> Charge:
+    def _made_charge(self) -> Charge:
         """The charge, once there is one."""
         assert self.charge is not None, "nothing is drawn before a charge"
         return self.charge
@@ -347,7 +347,7 @@ class Run:
         return plan, engines.stage(plan, folder, self.progress)
 
     def _plan(self) -> tuple[CountingPlan, tuple[Decision, ...]]:
-        """What is read and counted, and the decisions that allow it."""
+        """The counting plan, and the decisions that allow it."""
         # Before any file is looked for: a source whose permission was withdrawn is not read, whatever was charged.
         decisions = self.refuse_overtaken(Race.DISALLOWED_BEFORE_READING)
         will_charge = self.charge is None
@@ -371,7 +371,7 @@ class Run:
         once: Load = cache(load)
         charge = self.charge
         if charge is None:
-            _ = once() if rows is None else rows.staged
+            _ = once() if rows is None else rows.staged_rows
             self.progress("charging the account" if rows is None else "filtering, counting and charging the account")
             keep_spec(self.store, self.spec)
             self.charge = charge = (self.ledger if rows is None else rows).charge(self.request)
@@ -450,7 +450,7 @@ class Run:
         self.refuse_overtaken(Race.REJECTED_WHILE_DRAWING)
         store.forget_kept_runs(self.key)
         if charge.granted is not None:
-            States.of(store, self.ledger, charge.account).answered(charge)
+            States.of(store, self.ledger, charge.account).note_answered(charge)
         self.estimate, self.was_published = estimate, published_digest is not None
         self.scales = {step: scale for count in counts for step, scale in count.scales.items()}
         self.scales |= {table.step: table.scale for table in quality}
@@ -498,7 +498,7 @@ class Run:
             return replace(publication, replayed=self.was_published)
 
     def _facts_if_approved(self) -> dict[str, Any]:
-        """What the audit will say, beside the charges.
+        """The facts for the audit beside the charges; refuses where an approval is missing.
 
         Raises:
             AwaitsApproval: `publish` holds the release back, and nobody approved yet.
@@ -509,23 +509,23 @@ class Run:
         judgement = judge(self.store.public, facts, estimate)
         remark = QualityTable.of(estimate.quality).failed_nearly_all
         try:
-            approved = approval(self.rule, self.ledger, charge, self.key, remark, judgement.doubt)
+            approval_facts = approval(self.rule, self.ledger, charge, self.key, remark, judgement.doubt)
         except AwaitsApproval:
             if self.rule.judges:
                 self.store.mark_for_approval(charge)
             raise
         figures = figure_facts(self.spec)
-        return facts | approved | judgement.facts | ({"figures": figures} if figures else {})
+        return facts | approval_facts | judgement.facts | ({"figures": figures} if figures else {})
 
     def refresh_catalogue(self) -> None:
         """Builds the catalogue anew unless it holds this release and its figures, and copies to the bucket."""
-        changed = keep_figures(self.store, self.spec)
+        figures_changed = keep_figures(self.store, self.spec)
         PublicFolder(self.store).refresh(self.key, [self.path], self.progress)
-        if changed and len([*self.path.parents[1].glob("period=*")]) > 1:
+        if figures_changed and len([*self.path.parents[1].glob("period=*")]) > 1:
             PublicFolder(self.store).render(self.spec.release, self.progress)  # cards of other periods have lines, too
 
     def waits_for(self) -> str | None:
-        """What a person must do before the release is published; None if nothing."""
+        """Says what a person must do before the release is published; None if nothing."""
         if self.publication is None:
             try:
                 self._facts_if_approved()
@@ -534,7 +534,7 @@ class Run:
         return None
 
     def measurements(self) -> list[dict[str, str]]:
-        """What was asked of the exact counts: a row a step, with its epsilon and the scale of its noise; no answer."""
+        """The queries to the exact counts: a row a step, with its epsilon and the scale of its noise; no answer."""
         if self.publication is not None:
             columns = ("step", "epsilon", "noise_scale")
             return [{name: str(row[name]) for name in columns} for row in self.publication.audit["charges"]]
@@ -554,13 +554,13 @@ class Run:
         if self.publication is not None:
             complete = self.publication.audit["cells"] == self.spec.cells
             return {"cells complete": complete, "charged": charged, "digest matches": True}  # the ledger's, by `replay`
-        kept = replace(self, estimate=None, progress=lambda step: None)
-        if self.estimate is None or not kept.resume() or kept.estimate is None:
+        resumed_run = replace(self, estimate=None, progress=lambda step: None)
+        if self.estimate is None or not resumed_run.resume() or resumed_run.estimate is None:
             raise NotDrawn(self.key)
         return {
-            "cells complete": kept.estimate.cells == self.spec.cells,
+            "cells complete": resumed_run.estimate.cells == self.spec.cells,
             "charged": charged,
-            "digest matches": values_digest(kept.estimate) == values_digest(self.estimate),
+            "digest matches": values_digest(resumed_run.estimate) == values_digest(self.estimate),
         }
 
     @contextmanager

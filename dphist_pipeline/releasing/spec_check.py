@@ -63,7 +63,7 @@ class SpecCheck:
         """Refuses the name of a release that the catalogue of the store would need twice; there may be no store yet."""
         with suppress(StoreMissing):
             tables = self.spec.family.names if self.spec.family is not None else ()
-            store = Store.named(self.store)
+            store = Store.open_named(self.store)
             refuse_taken_view(store, self.spec.release, tables)
             refuse_other_length(store, self.spec)
 
@@ -76,18 +76,18 @@ class SpecCheck:
             ColumnRefused: a column is missing, or of a type that cannot serve.
         """
         from dphist_pipeline.confidential.reading.source import UNIT_UNNAMED, SourceRefused
-        from dphist_pipeline.releasing import _engines as engines
+        from dphist_pipeline.releasing import _engine_choice as engines
         from dphist_pipeline.releasing.frames import FrameMissing, as_file
 
         spec = self.spec
         try:
-            store = Store.named(self.store)
+            store = Store.open_named(self.store)
             period = spec.latest_period(now) if key is None else spec.period_named(key)
             ledger = store.ledger()
             accounts = [account.name for account in ledger.accounts()]
             if spec.account not in accounts:
                 raise UnknownAccount(spec.account, accounts)
-            decisions = ledger.allowed(request_of(spec, store.id, period.key))
+            decisions = ledger.decisions_for(request_of(spec, store.id, period.key))
             plan = plan_of(spec, period, decisions, will_charge=True)
             with tempfile.TemporaryDirectory(prefix="dphist_") as scratch, as_file(plan, None, Path(scratch)):
                 return ColumnComparison(types=engines.check(plan, decisions, Path(scratch)))
@@ -98,7 +98,7 @@ class SpecCheck:
 
     def changed_since_signed(self) -> str:
         """A warning where the spec changed since an operator signed for it, before its first charge; else empty."""
-        spec, store = self.spec, Store.named(self.store)
+        spec, store = self.spec, Store.open_named(self.store)
         changes = changes_since_signed(store, spec)
         if not changes or any(charge.release == spec.release for charge in store.ledger().books().every_charge()):
             return ""
@@ -119,7 +119,7 @@ class SpecCheck:
         Raises:
             ColumnRefused: with the line to write.
         """
-        from dphist_pipeline.releasing import _engines as engines
+        from dphist_pipeline.releasing import _engine_choice as engines
 
         engines.refuse_undeclared_dates(self.spec, {**self.spec.declared_types, **types})
 
@@ -127,7 +127,7 @@ class SpecCheck:
     def public_address(self) -> str | None:
         """The bucket that the store's releases are copied to; None without one, or without a store yet."""
         with suppress(StoreMissing):
-            return Store.named(self.store).public_address
+            return Store.open_named(self.store).public_address
         return None
 
 
@@ -139,7 +139,7 @@ def declared_code_lists(store: Store | Path | Callable[[], Store] | None = None)
 
     @cache
     def decided() -> CodeListFolders:
-        open_store = Store.named(store() if callable(store) else store)
+        open_store = Store.open_named(store() if callable(store) else store)
         ledger = open_store.ledger()
         folders = [Path(decision.folder) for decision in ledger.decisions(EVERYWHERE) if decision.folder is not None]
         return CodeListFolders(tuple(folders), is_confidential(open_store, ledger.sources()))

@@ -15,8 +15,8 @@ from typing import Any
 from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, Decision
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.ledger import Account, Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing._spec_changes import keep_signed_spec
@@ -145,7 +145,7 @@ class SpecDecisions:
         if shown_digest != self.digest:
             raise signed_another(shown_digest, self.digest)
 
-    def unsigned(self, command: str) -> Refused:
+    def missing_signature(self, command: str) -> Refused:
         """The refusal where nobody signed; the command would sign it, and lacks the digest."""
         return not_signed(self.digest, command)
 

@@ -101,7 +101,7 @@ def verified_alone(entries: int, publications: int, missing: DphistError) -> Ref
 
 @dataclass(frozen=True)
 class Key:
-    """What is charged once: a release, the first day of its period (or `all`), a revision from 1."""
+    """The key of a charge: a release, the first day of its period (or `all`), a revision from 1."""
 
     release: str
     period: str
@@ -109,17 +109,17 @@ class Key:
 
     @classmethod
     def of(cls, charge: Charge) -> Key:
-        """What a charge paid for."""
+        """The key of a charge."""
         return cls(charge.release, charge.period, charge.revision)
 
     @property
     def place(self) -> Path:
-        """Where this key's files lie below a store's confidential folders."""
+        """The path of this key's files below a store's confidential folders."""
         return Path(self.release, self.period, str(self.revision))
 
     @property
     def public_place(self) -> Path:
-        """Where this key's files lie below a store's public folder."""
+        """The path of this key's files below a store's public folder."""
         return Path(self.release, f"period={self.period}", f"revision={self.revision}")
 
 
@@ -210,7 +210,7 @@ class Store:
         return store_unusable(root, f"cannot be opened: {error.strerror}. Run this as the user who releases.")
 
     @classmethod
-    def named(cls, named: Store | Path | None = None) -> Store:
+    def open_named(cls, named: Store | Path | None = None) -> Store:
         """Opens the store to use; see `folder`. One that is open is given as it is."""
         return named if isinstance(named, Store) else cls.open(cls.folder(named))
 
@@ -261,7 +261,7 @@ class Store:
 
     @property
     def ledger_url(self) -> str | URL:
-        """Where the ledger is: as named when the store was opened, else $DPHIST_LEDGER, else a file in the store."""
+        """The ledger's address: as named when the store was opened, else $DPHIST_LEDGER, else a file in the store."""
         return self.ledger_address or _ledger_address(self.root)
 
     @cached_property
@@ -286,7 +286,7 @@ class Store:
         return ledger
 
     def witness(self, ledger: Ledger) -> Witness:
-        """What holds every charge outside of the store; refused where it would be copied with the ledger."""
+        """The witness, which holds every charge outside the store; refused where it would be copied with the ledger."""
         from dphist_pipeline.ledger.witness import Witness
 
         witness = Witness.at(self.witness_file)
@@ -421,7 +421,7 @@ class Store:
 
     @property
     def public(self) -> Path:
-        """What was released."""
+        """The folder of all publications."""
         return self.root / "public"
 
     @property
@@ -569,7 +569,7 @@ class Store:
 
     @property
     def bucket_memory(self) -> Path:
-        """Where this host keeps what it sent to each bucket."""
+        """The folder in which this host keeps what it sent to each bucket."""
         return self.confidential / "sent"
 
     def with_address(self, public_address: str) -> Store:
@@ -633,7 +633,7 @@ def make_folders(root: Path, witness: Witness) -> Path:
 
 
 def _ledger_address(root: Path) -> str | URL:
-    """Where the ledger of a store is: $DPHIST_LEDGER, else a file in its folder, which is absolute."""
+    """The address of a store's ledger: $DPHIST_LEDGER, else a file in its folder, which is absolute."""
     from sqlalchemy import URL
 
     # Built from its parts: in a text, signs such as % in the folder's name would be decoded.
@@ -655,7 +655,7 @@ def _refuse_address(root: Path) -> None:
 
 
 def host_name() -> str:
-    """What this machine is called, for the ledger."""
+    """The name of this machine, for the ledger."""
     name = socket.gethostname()
     return name if name.isprintable() and 0 < len(name) <= 200 else "unnamed"
 

@@ -67,7 +67,7 @@ def nothing_to_waive(release: str, period: str, problem: str) -> Refused:
 
 @dataclass(frozen=True)
 class StoreDecisions:
-    """What operators decide about a store."""
+    """Enters the decisions of operators about a store."""
 
     store: Store
     ledger: Ledger
@@ -100,7 +100,7 @@ class StoreDecisions:
 
     def list_waiting(self) -> list[int] | None:
         """Says which decisions of earlier versions wait for a second signature: see `Ledger.list_waiting`."""
-        if not self.ledger.books().permissions.unstated:
+        if not self.ledger.books().permissions.lacks_list_of_waiting:
             return None  # no operator's key is needed
         with self.signing() as operator:
             return self.ledger.list_waiting(operator)
@@ -116,7 +116,7 @@ class StoreDecisions:
             return self.ledger.allow(account, what, operator, reason, also_of)
 
     def reading(self, base: Path, account: str, also_of: Sequence[str], source: str, **fields: object) -> Reading:
-        """How a source is read, checked by the fields of a spec; kinds of the unit's columns are read from its files.
+        """The reading of a source, checked by the fields of a spec; kinds of a unit's columns are read from files.
 
         Args:
             source: files by name or glob, a server or an object store, with `{{ env.X }}` unresolved.
@@ -162,7 +162,7 @@ class StoreDecisions:
                 )
 
     def code_lists(self, folder: Path) -> dict[str, Any]:
-        """What declares a folder of code lists public, links followed.
+        """The decision that a folder of code lists is public, links followed.
 
         Raises:
             Refused: the store lies in it, or it in the store; a file of a source lies there; there is no such folder.
@@ -199,9 +199,9 @@ class StoreDecisions:
             raise nothing_to_waive(release, period, "this release has no periods")
         if period in charged:
             raise nothing_to_waive(release, period, "it was charged already, so it is not due")
-        cadence = Cadence.kept(self.store, release)
+        cadence = Cadence.last_charged(self.store, release)
         if cadence is not None:
-            cadence.rule.named(period)
+            cadence.rule.period_of(period)
         waiver = {"name": f"{release}/{period}{LATER if and_later else ''}"}
         decision = self.allow(EVERYWHERE, {"waiver": waiver}, reason)
         assert decision is not None  # a waiver waits for no second signature
@@ -233,7 +233,7 @@ class StoreDecisions:
             Halted: this user cannot see what was rejected in it.
         """
         adoption = Adoption.of(store)
-        missing, unknown = adoption.unstated(elsewhere), sorted(set(elsewhere) - {*adoption.accounts})
+        missing, unknown = adoption.accounts_to_state(elsewhere), sorted(set(elsewhere) - {*adoption.accounts})
         if missing or unknown:
             raise adoption_unclear(store.root, missing, unknown)
         for epsilon in elsewhere.values():
@@ -267,7 +267,7 @@ class StoreDecisions:
         if (stated["generation"], stated["carried"]) != (
             adoption.generation,
             [charge.facts() for charge in adoption.carried],
-        ) or adoption.unstated(stated["elsewhere"]):
+        ) or adoption.accounts_to_state(stated["elsewhere"]):
             raise LedgerError("adoption_lapsed", number=number)
         adoption.ledger.countersign(number, Operator.load())
         adoption.finish()
@@ -276,7 +276,7 @@ class StoreDecisions:
 
 @dataclass(frozen=True)
 class Adoption:
-    """What adopting a store decides, by what its ledger and its witness hold now."""
+    """The decision to adopt a store, by what its ledger and its witness hold now."""
 
     store: Store
     ledger: Ledger
@@ -321,7 +321,7 @@ class Adoption:
         return cls(store, ledger, witness, standing is not None, carried, not fits, generation, forgotten)
 
     def spent(self) -> dict[str, Fraction]:
-        """What is counted as spent by the witness's word alone, by account."""
+        """The epsilon that is counted as spent by the witness's word alone, by account."""
         names = {charge.account for charge in self.carried}
         return {
             name: sum((charge.epsilon for charge in self.carried if charge.account == name), Fraction(0))
@@ -333,7 +333,7 @@ class Adoption:
         """Names of all accounts of the ledger."""
         return [account.name for account in self.ledger.accounts()]
 
-    def unstated(self, elsewhere: Iterable[str]) -> list[str]:
+    def accounts_to_state(self, elsewhere: Iterable[str]) -> list[str]:
         """Accounts of which it must be stated what was spent elsewhere, since no witness knows, and is not."""
         return [] if self.known else sorted({*self.accounts} - {*elsewhere})
 
@@ -357,7 +357,7 @@ def asked_by_options(
     clock: str | None = None,
     engine: str | None = None,
 ) -> list[dict[str, Any]]:
-    """What the options of a command ask an operator to allow, in this order.
+    """The decisions that the options of a command ask an operator for, in this order.
 
     Args:
         query: a file of SQL; its bytes are allowed, whatever its name is later.
@@ -370,7 +370,7 @@ def asked_by_options(
     Raises:
         Refused: a file that cannot be read, another form of a check, a day that is not today, no version of DuckDB.
     """
-    from dphist_pipeline.releasing import _engines as engines
+    from dphist_pipeline.releasing import _engine_choice as engines
 
     decisions = [_query(query)] if query is not None else []
     decisions += [_check(check)] if check is not None else []
@@ -413,7 +413,7 @@ def _version(option: str) -> dict[str, Any]:
 
 
 def with_kinds(records: RecordSource) -> Reading:
-    """How a source is read, with the kinds of the unit's columns.
+    """The reading of a source, with the kinds of the unit's columns.
 
     They are read from names and types of columns alone; none if no file is there yet, or a query gives the unit.
     """

@@ -17,7 +17,7 @@ R = TypeVar("R")
 SOLVERS = Path(__file__).parent
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
+def compile_function(function: Callable[P, R]) -> Callable[P, R]:
     """The function, compiled to machine code on its first call; strict IEEE arithmetic gives the same bytes every time.
 
     Other threads run while it does (`nogil`).

@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from dphist_pipeline.base.domain import Axis, BandedAxis
-from dphist_pipeline.base.tidying import STEPS, Step, tidied
+from dphist_pipeline.base.tidying import STEPS, Step, tidy
 from dphist_pipeline.errors import first_of
 from dphist_pipeline.spec._binned_axes import MOST_CELLS, NamedAxis
-from dphist_pipeline.spec.fields import Category, Edge, Flag, digits, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
+from dphist_pipeline.spec.fields import Category, Edge, Flag, digits, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo
 
 BANDS = "bands"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
@@ -41,7 +41,7 @@ class BandedAxisSpec(NamedAxis):
     )
     stop: Edge | None = Field(default=None, description="the upper end of the last band; open without it")
     whole: Flag = Field(default=False, description="values are whole numbers: bins are told as 0 to 17")
-    tidy: Annotated[tuple[Step, ...], listed(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
+    tidy: Annotated[tuple[Step, ...], tuple_of(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
 
     @model_validator(mode="after")
     def _bands_are_apart(self) -> Self:
@@ -76,7 +76,7 @@ class BandedAxisSpec(NamedAxis):
             tidy=self.tidy,
         )
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions; `stop`, `whole`, `tidy` only where used."""
         fields: dict[str, object] = {"column": self.column, "name": self.name, "other": self.other}
         fields[BANDS] = {text: str(end) for text, end in self.bands.items()}
@@ -96,7 +96,7 @@ class BandedAxisSpec(NamedAxis):
         if not unclear:
             return []
         return [
-            f"Bands of axis '{self.name}': the numbers of {first_of([shown(text) for text in unclear], MOST_ODD)} are "
+            f"Bands of axis '{self.name}': the numbers of {first_of([echo(text) for text in unclear], MOST_ODD)} are "
             "not the ends that `bands` and `stop` give. If they are ends, correct them: a table tells the "
             "declared ends."
         ]
@@ -132,7 +132,7 @@ class BandedAxisSpec(NamedAxis):
             )
             yield (
                 (BANDS, number),
-                f"{shown(text)} says that it ends at {digits(ends[0][0])}, but its band goes from {digits(lower)} to "
+                f"{echo(text)} says that it ends at {digits(ends[0][0])}, but its band goes from {digits(lower)} to "
                 f"{digits(upper)}. {mend}",
             )
 
@@ -141,7 +141,7 @@ class BandedAxisSpec(NamedAxis):
             yield ("tidy",), "names a step twice; name each once"
         ends: dict[str, Fraction] = {}
         for number, (text, end) in enumerate(self.bands.items()):
-            if ends.setdefault(tidied(text, self.tidy), end) != end:
+            if ends.setdefault(tidy(text, self.tidy), end) != end:
                 yield (BANDS, number), "is the same as an earlier one once both are tidied; keep one of them"
 
 
@@ -155,7 +155,7 @@ def _upper_ends(text: str, lower: Fraction) -> list[tuple[Fraction, Fraction]]:
         numbers = list(_NUMBER.finditer(read))
         if len(numbers) != 2 or not _TO.fullmatch(read[numbers[0].end() : numbers[1].start()]):
             continue
-        first, second = (_signed(read, number) for number in numbers)
+        first, second = (_signed_number(read, number) for number in numbers)
         if first == lower < second:
             ends.append((second, Fraction(1, 10 ** len(numbers[1][0].partition(".")[2]))))
     return ends
@@ -166,7 +166,7 @@ def _fits(ends: Iterable[tuple[Fraction, Fraction]], upper: Fraction) -> bool:
     return any(upper in (end, end + step) for end, step in ends)
 
 
-def _signed(text: str, number: re.Match[str]) -> Fraction:
+def _signed_number(text: str, number: re.Match[str]) -> Fraction:
     """A number of a text; a dash before it is a minus unless a digit stands before the dash."""
     before = text[: number.start()]
     minus = before.endswith(_MINUS) and not before[:-1].rstrip()[-1:].isdigit()

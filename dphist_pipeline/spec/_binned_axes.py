@@ -13,8 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from dphist_pipeline.base.domain import SECONDS, Axis, BinnedAxis
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, Text, Title, digits, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
+from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, Text, Title, digits, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo
 
 MOST_CELLS = 10_000_000
 
@@ -32,7 +32,7 @@ def _of_column(name: object, info: ValidationInfo) -> object:
     try:
         return fields.name(name)
     except ValueError:
-        problem = f"the column {shown(name)} cannot be a published name"
+        problem = f"the column {echo(name)} cannot be a published name"
     instead = fields.suggestion(str(name)) or "NAME"
     raise ValueError(f"{problem}; add `name: {instead}` (lower-case letters, digits and _, no SQL word)")
 
@@ -62,13 +62,13 @@ class NamedAxis(BaseModel):
         """The texts that name its positions, by the fields that give them; `other` may be none of them."""
         return {}
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, as an audit holds them; fields that are newer than digests only where used."""
         raise NotImplementedError
 
-    def digested(self) -> dict[str, object]:
-        """What a spec's digest holds of it: `normalised`, without words that may change as a title may."""
-        return self.normalised()
+    def digest_facts(self) -> dict[str, object]:
+        """What a spec's digest holds of it: `as_json`, without words that may change as a title may."""
+        return self.as_json()
 
 
 class BinnedAxisSpec(NamedAxis):
@@ -77,7 +77,7 @@ class BinnedAxisSpec(NamedAxis):
     start: Edge | None = None
     stop: Edge | None = None
     width: Edge | None = None
-    edges: Annotated[tuple[Edge, ...], listed(least=2)] | None = Field(default=None, examples=["[0, 18, 65]"])
+    edges: Annotated[tuple[Edge, ...], tuple_of(least=2)] | None = Field(default=None, examples=["[0, 18, 65]"])
     closed: Literal["left", "right"] = "left"
     below: Flag = False
     above: Flag = False
@@ -88,7 +88,7 @@ class BinnedAxisSpec(NamedAxis):
 
     @model_validator(mode="after")
     def _bins_are_apart(self) -> Self:
-        mistakes = list(_unordered(self.edges)) if self.edges is not None else _uneven(*self._spacing())
+        mistakes = list(_unordered_edges(self.edges)) if self.edges is not None else _uneven(*self._spacing())
         if self.whole and not mistakes:
             mistakes = list(self._broken_ends())
         if self.unit is not None and not mistakes:
@@ -120,7 +120,7 @@ class BinnedAxisSpec(NamedAxis):
         lowest, highest = (None if end is None else float(end) for end in (self.lowest, self.highest))
         return BinnedAxis(self.name, self.column, *grid, unit=self.unit, lowest=lowest, highest=highest)
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions, defaults filled in; `whole` and `unit` where used."""
         numbers = {"start": self.start, "stop": self.stop, "width": self.width}
         numbers |= {"lowest": self.lowest, "highest": self.highest}
@@ -197,7 +197,7 @@ def _uneven(start: Fraction, stop: Fraction, width: Fraction) -> list[tuple[Loca
     return [(("width",), problem)]
 
 
-def _unordered(edges: tuple[Fraction, ...]) -> Iterator[tuple[Location, str]]:
+def _unordered_edges(edges: tuple[Fraction, ...]) -> Iterator[tuple[Location, str]]:
     """The edges that do not lie above the edge before them."""
     for position, (before, edge) in enumerate(pairwise(edges), 1):
         if edge <= before:

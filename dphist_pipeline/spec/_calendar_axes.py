@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from dphist_pipeline.base.domain import Axis, CalendarAxis, number_of_day
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
-from dphist_pipeline.spec.mistakes import MistakesError, shown
+from dphist_pipeline.spec.mistakes import MistakesError, echo
 from dphist_pipeline.spec.periods import FIRST_YEAR, LAST_YEAR, MONTHS_OF
 from dphist_pipeline.spec.sources import ISO, TextFormat
 
@@ -31,7 +31,7 @@ def day_of(value: object) -> date:
     except ValueError:
         day = None
     if day is None or value != day.isoformat():
-        raise ValueError(f'must be a day of the calendar such as "2026-01-05", not {shown(value)}')
+        raise ValueError(f'must be a day of the calendar such as "2026-01-05", not {echo(value)}')
     if not FIRST_YEAR <= day.year <= LAST_YEAR:
         raise ValueError(f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
     return day
@@ -90,7 +90,7 @@ class CalendarAxisSpec(NamedAxis):
             self.name, self.column, self._edges, other=self.other, format=None if self.format == ISO else self.format
         )
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; no format where it is `iso`, the default."""
         said = {LABEL, "format"} if self.format == ISO else {LABEL}
         return self.model_dump(mode="json", exclude_none=True, exclude=said)

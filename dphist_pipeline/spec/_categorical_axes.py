@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Self, cast
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from dphist_pipeline.base.domain import Axis, CategoricalAxis
-from dphist_pipeline.base.tidying import STEPS, Step, tidied
+from dphist_pipeline.base.tidying import STEPS, Step, tidy
 from dphist_pipeline.spec._binned_axes import LABEL, NamedAxis
 from dphist_pipeline.spec._code_lists import CodeListFields, read_code_list, read_spellings
-from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, listed, text
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, with_location
+from dphist_pipeline.spec.fields import Categories, Category, Label, PublishedName, label, text, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, one_line, with_location
 from dphist_pipeline.spec.sources import Decided
 
 WHERE_ANY = ("levels", "labels", "tidy", "spellings")
@@ -31,11 +31,11 @@ class CategoricalAxisSpec(NamedAxis):
     )
     # Whether `values` gave the labels, as a mapping: then they are words of the spec, like its title, and in no digest.
     _worded: bool = PrivateAttr(default=False)
-    levels: dict[PublishedName, Annotated[tuple[Category, ...], listed()]] = Field(
+    levels: dict[PublishedName, Annotated[tuple[Category, ...], tuple_of()]] = Field(
         default={}, examples=["{region: [north, south]}"]
     )
-    labels: Annotated[tuple[Label, ...], listed()] = ()
-    tidy: Annotated[tuple[Step, ...], listed(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
+    labels: Annotated[tuple[Label, ...], tuple_of()] = ()
+    tidy: Annotated[tuple[Step, ...], tuple_of(0, len(STEPS))] = Field(default=(), examples=["[trim, lower, nfc]"])
     spellings: dict[Category, Category] = Field(
         default={}, examples=["codes/kinds.csv, a list with the columns spelling and value", "{Bk: book}"]
     )
@@ -70,7 +70,7 @@ class CategoricalAxisSpec(NamedAxis):
             mistakes.append((("tidy",), "names a step twice; name each once"))
         texts: dict[str, str] = {}
         for number, value in enumerate(self.values):
-            if texts.setdefault(tidied(value, self.tidy), value) != value:
+            if texts.setdefault(tidy(value, self.tidy), value) != value:
                 mistakes.append(
                     (("values", number), "is the same as an earlier one once both are tidied; keep one of them")
                 )
@@ -78,7 +78,7 @@ class CategoricalAxisSpec(NamedAxis):
         for number, (spelling, value) in enumerate(self.spellings.items()):
             if value not in categories:
                 mistakes.append((("spellings", number), "stands for a category that `values` does not list"))
-            elif texts.setdefault(tidied(spelling, self.tidy), value) != value:
+            elif texts.setdefault(tidy(spelling, self.tidy), value) != value:
                 mistakes.append((("spellings", number), "is, once tidied, counted in another category already"))
         if mistakes:
             raise MistakesError(mistakes[:MOST_MISTAKES])
@@ -107,14 +107,14 @@ class CategoricalAxisSpec(NamedAxis):
             self.name, self.column, self.values, self.other, self.levels, self.labels, self.tidy, self.spellings
         )
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, defaults filled in; those of `WHERE_ANY` only where there are any."""
         fields = self.model_dump(mode="json", exclude={LABEL})
         return {name: value for name, value in fields.items() if value or name not in WHERE_ANY}
 
-    def digested(self) -> dict[str, object]:
-        """As `normalised`, without words that may change as a title may."""
-        return {name: value for name, value in self.normalised().items() if not (self._worded and name == "labels")}
+    def digest_facts(self) -> dict[str, object]:
+        """As `as_json`, without words that may change as a title may."""
+        return {name: value for name, value in self.as_json().items() if not (self._worded and name == "labels")}
 
 
 def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
@@ -128,7 +128,7 @@ def _labels(words: Mapping[object, object], beside: bool) -> list[str]:
         try:
             labels.append(label(word))
         except MistakesError as mistakes:
-            faults += [(("values", shortened(str(code)), *at), problem) for at, problem in mistakes.found]
+            faults += [(("values", one_line(str(code)), *at), problem) for at, problem in mistakes.found]
     if faults:
         raise MistakesError(faults)
     return labels if any(labels) else []

@@ -22,8 +22,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.fields import PublishedName, Text, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shortened, shown
+from dphist_pipeline.spec.fields import PublishedName, Text, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, one_line
 from dphist_pipeline.spec.sources import LARGEST_FILE, Decided, content_of_list
 
 MOST_MISTAKES = 20
@@ -45,7 +45,7 @@ class CodeList:
 
 def _named_once(levels: tuple[str, ...]) -> tuple[str, ...]:
     mistakes: list[tuple[Location, str]] = [
-        ((number,), f"{shown(level)} is named twice; name it once")
+        ((number,), f"{echo(level)} is named twice; name it once")
         for number, level in enumerate(levels)
         if level in levels[:number]
     ]
@@ -68,7 +68,7 @@ class CodeListFields(BaseModel):
         tuple[PublishedName, ...],
         Field(examples=["[state], columns of the code list from the finest level"]),
         AfterValidator(_named_once),
-        listed(0, MOST_LEVELS),
+        tuple_of(0, MOST_LEVELS),
     ] = ()
 
 
@@ -83,7 +83,7 @@ def read_code_list(declared: CodeListFields, base: Path, decided: Decided | None
     """
     columns = [declared.values_column, declared.label_column, declared.parent_column]
     columns += [] if declared.parent_column else list(declared.levels)
-    name = shortened(str(Path(declared.values_from)), 300)
+    name = one_line(str(Path(declared.values_from)), 300)
     rows = read_rows(base / declared.values_from, name, decided, [column for column in columns if column])
     _check_codes(rows, declared.values_column)
     if declared.parent_column:
@@ -101,7 +101,7 @@ def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, 
     Raises:
         MistakesError: naming lines of the file, for spellings that repeat, and for all that no category may hold.
     """
-    rows = read_rows(base / file, shortened(str(Path(file)), 300), decided, ["spelling", "value"])
+    rows = read_rows(base / file, one_line(str(Path(file)), 300), decided, ["spelling", "value"])
     mistakes: list[Mistake] = []
     spellings: dict[str, str] = {}
     for number, row in rows:
@@ -118,17 +118,17 @@ def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]
     """Line numbers and the wanted columns of every row of a public file, as text without blanks around it."""
     reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(file.suffix.lower())
     if reader is None:
-        raise _refused(f"{name} must be a .csv or .parquet file")
+        raise _mistake(f"{name} must be a .csv or .parquet file")
     rows: list[Row] = []
     whole = False
     with suppress(OSError, UnicodeError, csv.Error):
         for row in reader(_content(file, name, decided), columns):
             rows.append(row)
             if len(rows) > MOST_CODES:
-                raise _refused(f"{name} has more than {MOST_CODES:,} codes")
+                raise _mistake(f"{name} has more than {MOST_CODES:,} codes")
         whole = True
     if not (rows and whole):
-        raise _refused(f"{name} holds no row, or is not a readable table in UTF-8 with a header line")
+        raise _mistake(f"{name} holds no row, or is not a readable table in UTF-8 with a header line")
     return rows
 
 
@@ -139,7 +139,7 @@ def _content(file: Path, name: str, decided: Decided | None) -> bytes:
     except ValueError as error:
         content, problem = None, str(error)
     if content is None or len(content) > LARGEST_FILE:
-        raise _refused(f"{name} {problem}")
+        raise _mistake(f"{name} {problem}")
     return content
 
 
@@ -167,7 +167,7 @@ def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
         table = parquet.ParquetFile(pa.BufferReader(content))
         _check_header(table.schema_arrow.names, columns)
         if table.metadata.num_rows > MOST_CODES:
-            raise _refused(f"it has more than {MOST_CODES:,} codes")
+            raise _mistake(f"it has more than {MOST_CODES:,} codes")
         rows = table.read(columns=columns)
     except pa.ArrowException:
         return
@@ -201,7 +201,7 @@ def _check_header(header: list[str], columns: Iterable[str]) -> None:
     for column in columns:
         if header.count(column) != 1:
             problem = "is there twice" if column in header else "is not there"
-            raise _refused(f"its column {shown(column)} {problem}. Check the names of its columns.")
+            raise _mistake(f"its column {echo(column)} {problem}. Check the names of its columns.")
 
 
 def _check_codes(rows: list[Row], column: str) -> None:
@@ -307,5 +307,5 @@ def refuse_lines(mistakes: list[Mistake]) -> None:
         raise MistakesError([((), problem) for problem in lines])
 
 
-def _refused(problem: str) -> MistakesError:
+def _mistake(problem: str) -> MistakesError:
     return MistakesError([((), problem)])

@@ -113,10 +113,10 @@ def _item(item: Node) -> dict[str, Any] | None:
     if function in ("date_diff", "datediff") and len(arguments) == 3 and constants[0] == "day":
         return {"column": name, "days_between": [_moment(arguments[1]), _moment(arguments[2])]}
     several = item["children"] if item.get("type") == "OPERATOR_COALESCE" else [item]
-    return {"column": name, "first_of": [_written(one) for one in several]}
+    return {"column": name, "first_of": [_date_column(one) for one in several]}
 
 
-def _written(node: Node) -> dict[str, str]:
+def _date_column(node: Node) -> dict[str, str]:
     """A column of dates and how they are written: TRY_CAST(c AS DATE), or try_strptime(c, format), maybe as a DATE."""
     column = _cast(node, _MOMENTS)
     if column is not None:

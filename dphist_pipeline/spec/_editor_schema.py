@@ -59,7 +59,7 @@ def _number(positive: bool = False) -> Schema:
     )
 
 
-def _listed(item: Schema, least: int = 0, most: int | None = None) -> Schema:
+def _list_schema(item: Schema, least: int = 0, most: int | None = None) -> Schema:
     ends: Schema = {"minItems": least, **({"maxItems": most} if most is not None else {})}
     return _or_template({"type": "array", "items": item, **ends})
 
@@ -104,7 +104,7 @@ def _form_of(kind: Any, rules: Iterable[Any]) -> Schema | None:
         return None if form is None else _optional(form)
     if origin is tuple and lists:
         form = _form_of(parts[0], ())
-        return None if form is None else _listed(form, lists[0].least, lists[0].most)
+        return None if form is None else _list_schema(form, lists[0].least, lists[0].most)
     if origin is dict:
         form = _form_of(parts[1], ())
         return None if form is None else _or_template({"type": "object", "additionalProperties": form})
@@ -140,7 +140,11 @@ def _axis() -> Schema:
     # A mapping gives a word to each code; else a list, whose messages stay those of a list.
     codes = {"if": {"type": "object"}, "then": {"additionalProperties": word, "minProperties": 1}}
     # The groups of each level, or columns of the code list.
-    levels = {"if": {"type": "object"}, "then": {"additionalProperties": _listed(_text())}, "else": _listed(_text())}
+    levels = {
+        "if": {"type": "object"},
+        "then": {"additionalProperties": _list_schema(_text())},
+        "else": _list_schema(_text()),
+    }
     schemas: dict[str, dict[str, Schema]] = {
         "banded": {
             "bands": {"type": "object", "additionalProperties": _EDGE, "minProperties": 1},
@@ -148,18 +152,22 @@ def _axis() -> Schema:
         },
         "binned": {
             **dict.fromkeys(("start", "stop", "width", "lowest", "highest"), _optional(_EDGE)),
-            "edges": _optional(_listed(_EDGE, 2)),
+            "edges": _optional(_list_schema(_EDGE, 2)),
         },
-        "amount": {"amount": _listed(_EDGE, 2, 2)},
+        "amount": {"amount": _list_schema(_EDGE, 2, 2)},
         "derived": {
             **dict.fromkeys(("start", "stop", "width"), _optional(_EDGE)),
-            "edges": _optional(_listed(_EDGE, 2)),
+            "edges": _optional(_list_schema(_EDGE, 2)),
             "within": _text(),
             # A name, or an axis of any other kind, which the spec judges.
             "of": {"type": ["string", "object", "null"]},
         },
         "calendar": dict.fromkeys(("start", "stop"), _text(_DAY)),
-        "categorical": {"values": {**codes, "else": _listed(_text(), 1)}, "labels": _listed(word), "levels": levels}
+        "categorical": {
+            "values": {**codes, "else": _list_schema(_text(), 1)},
+            "labels": _list_schema(word),
+            "levels": levels,
+        }
         | {"spellings": {"if": {"type": "object"}, "then": {"additionalProperties": _text()}, "else": _text()}},
     }
     required = {
@@ -182,10 +190,10 @@ def _axis() -> Schema:
     return axis
 
 
-def _derived() -> Schema:
+def _derived_column() -> Schema:
     """A derived column of the form that its keys say."""
     dates = _mapping(WrittenDate.model_fields, {}, ["column"])
-    schemas = {"first_of": {"first_of": _listed(dates, *_sizes(FORMS["first_of"].model_fields["first_of"]))}}
+    schemas = {"first_of": {"first_of": _list_schema(dates, *_sizes(FORMS["first_of"].model_fields["first_of"]))}}
     form: Schema = {"required": ["column"]}
     for name, model in FORMS.items():
         required = [field for field, info in model.model_fields.items() if info.is_required()]
@@ -194,10 +202,10 @@ def _derived() -> Schema:
     return _or_template({"type": "object", **form})
 
 
-def _kept() -> Schema:
+def _condition() -> Schema:
     """A condition: `is`, or `from`, `to` or both."""
     end = _optional(_or_template({"type": ["number", "string"]}))
-    values = _listed(_text(), *_sizes(IsOneOf.model_fields["values"]))
+    values = _list_schema(_text(), *_sizes(IsOneOf.model_fields["values"]))
     closed = {"required": ["column"], "additionalProperties": False}
     ranged = {"properties": {"column": _text(), "from": end, "to": end}, **closed}
     return _or_template(
@@ -234,20 +242,23 @@ def release_schema(fields: Mapping[str, FieldInfo], mechanisms: Iterable[str]) -
     share = {"allOf": [_number(positive=True), {"exclusiveMaximum": 1}]}
     schemas = {
         **{"source": _text(), "source_sql": _optional(_text()), "csv_encoding": _one_of(ENCODINGS)},
-        "privacy_unit": {"if": {"type": "array"}, "then": _listed(_text(), 1), "else": _text()},
+        "privacy_unit": {"if": {"type": "array"}, "then": _list_schema(_text(), 1), "else": _text()},
         "neighbours": neighbours,
         "epsilon": _number(positive=True),
         **{"release": _text(_NAME), "account": _text(_NAME), "store_resource": _optional(_text(_NAME))},
         **{"mechanism": _one_of(mechanisms), "settings": _or_template({"type": "object"})},
-        "axes": _listed(_axis(), *_sizes(fields["axes"])),
+        "axes": _list_schema(_axis(), *_sizes(fields["axes"])),
         "tables": _optional(_tables(fields)),
         "quality": _optional(_mapping(_inside(fields, "quality"), {"share": share})),
-        **{"derive": _listed(_derived(), *_sizes(fields["derive"])), "keep": _listed(_kept(), *_sizes(fields["keep"]))},
-        "figures": _listed(_figure(), *_sizes(fields["figures"])),
+        **{
+            "derive": _list_schema(_derived_column(), *_sizes(fields["derive"])),
+            "keep": _list_schema(_condition(), *_sizes(fields["keep"])),
+        },
+        "figures": _list_schema(_figure(), *_sizes(fields["figures"])),
         **dict.fromkeys(("first_period", "last_period"), _optional(_text(_DAY))),
         "translation": _optional(_mapping(_inside(fields, "translation"), {})),
     }
-    each = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _listed({}, 1)}
+    each = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _list_schema({}, 1)}
     return {
         "properties": {**_forms(fields, schemas), "neighbors": neighbours, FOR_EACH: each},
         "required": [name for name in required if name not in _MAY_BE_MISSING],

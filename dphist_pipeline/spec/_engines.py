@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from dphist_pipeline.base.reading import OPTIONS
 from dphist_pipeline.spec._upstream import UpstreamFields
-from dphist_pipeline.spec.fields import declared
+from dphist_pipeline.spec.fields import spec_field
 from dphist_pipeline.spec.mistakes import MistakesError
 from dphist_pipeline.spec.sources import ISO
 
@@ -24,7 +24,7 @@ class EngineField(UpstreamFields):
     """The engine that reads and counts; where it is, an operator decides in the ledger."""
 
     engine: Annotated[
-        Engine, declared(digest=False, description="duckdb, or spark where an operator allowed a server of it")
+        Engine, spec_field(digest=False, description="duckdb, or spark where an operator allowed a server of it")
     ] = "duckdb"
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo
 
 from dphist_pipeline.base.domain import Axis, texts_at
 from dphist_pipeline.spec._code_lists import Row, read_rows
-from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
+from dphist_pipeline.spec.mistakes import MistakesError, echo, one_line
 
 LARGEST = 10**12
 COUNTS: tuple[Literal["persons", "rows"], ...] = ("persons", "rows")
@@ -31,7 +31,7 @@ class FiguresSpec(BaseModel):
     counts: Literal["persons", "rows"]
     figures: tuple[tuple[int, str, str, int], ...]
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, without lines."""
         return {"counts": self.counts, "figures": [list(figure[1:]) for figure in self.figures]}
 
@@ -67,10 +67,10 @@ class FiguresSpec(BaseModel):
 def read_figures(path: object, info: ValidationInfo) -> FiguresSpec:
     """Reads the file of figures at a path, by the rules of code lists."""
     if not isinstance(path, str) or not path.strip():
-        raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {shown(path)}")])
+        raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {echo(path)}")])
     context = info.context or {}
     base, decided = context.get("base") or Path(), context.get("code_lists")
-    name = shortened(str(Path(path)), 300)
+    name = one_line(str(Path(path)), 300)
     try:
         counts, rows = COUNTS[0], read_rows(base / path, name, decided, ["level", "value", COUNTS[0]])
     except MistakesError as mistakes:
@@ -95,13 +95,13 @@ def _check_values(figures: FiguresSpec, level: str, values: set[str]) -> None:
         if name != level:
             continue
         if value not in values:
-            raise MistakesError([((), f"line {line}: its value is not among those of level {shown(level)}")])
+            raise MistakesError([((), f"line {line}: its value is not among those of level {echo(level)}")])
         if value in seen:
             raise MistakesError([((), f"line {line}: repeats an earlier figure; keep one of them")])
         seen.add(value)
     if missing := len(values - seen):
         problem = (
-            f"has no figure for {missing:,} of the {len(values):,} values of level {shown(level)} (`other` is one, too)"
+            f"has no figure for {missing:,} of the {len(values):,} values of level {echo(level)} (`other` is one, too)"
         )
         raise MistakesError([((), problem)])
 
@@ -111,10 +111,10 @@ def _check_sums(
 ) -> None:
     """Figures of a finer level add up to those of a coarser one that it is nested in."""
     if len(set(zip(texts[fine], texts[coarse], strict=True))) != len(set(texts[fine])):
-        raise MistakesError([((), f"has levels {shown(fine)} and {shown(coarse)}, which are not nested; keep one")])
+        raise MistakesError([((), f"has levels {echo(fine)} and {echo(coarse)}, which are not nested; keep one")])
     sums = dict.fromkeys(texts[coarse], 0)
     for value, figure in figures.of(fine).items():
         sums[above[value]] += figure
     for line, level, value, figure in figures.figures:
         if level == coarse and sums[value] != figure:
-            raise MistakesError([((), f"line {line}: is not the sum of the figures of level {shown(fine)} in it")])
+            raise MistakesError([((), f"line {line}: is not the sum of the figures of level {echo(fine)} in it")])

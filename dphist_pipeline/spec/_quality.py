@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.budget import LARGEST_SCALE, SMALLEST_EPSILON
-from dphist_pipeline.spec.fields import LARGEST_DENOMINATOR, PublishedName, digits, exact, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
-from dphist_pipeline.spec.sources import EVERY_ROW, NAMES, placeholders_of, resolved
+from dphist_pipeline.spec.fields import LARGEST_DENOMINATOR, PublishedName, digits, exact, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, mapping_of
+from dphist_pipeline.spec.sources import EVERY_ROW, NAMES, placeholders_of, resolved_address
 
 DEFAULT_SHARE, DEFAULT_ROWS = Fraction(1, 20), 10
 MOST_ROWS, MOST_BY = 10_000, 2
@@ -22,7 +22,7 @@ EXAMPLE = "{share: 1/20, rows: 10, by: [ward]}"
 def _share(value: object) -> Fraction:
     share = exact(value)
     if not 0 < share < 1 or share.denominator > LARGEST_DENOMINATOR:
-        raise ValueError(f"must lie between 0 and 1, such as 1/20, not {shown(value)}: the mechanism takes the rest")
+        raise ValueError(f"must lie between 0 and 1, such as 1/20, not {echo(value)}: the mechanism takes the rest")
     return share
 
 
@@ -39,10 +39,10 @@ class QualitySpec(BaseModel):
 
     share: Annotated[Fraction, BeforeValidator(_share)] = DEFAULT_SHARE
     rows: int = Field(default=DEFAULT_ROWS, strict=True, ge=1, le=MOST_ROWS)
-    by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), listed(0, MOST_BY)] = ()
+    by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), tuple_of(0, MOST_BY)] = ()
     misfiled: bool = Field(default=False, strict=True)  # rows in files of another period, which are in none
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values; `misfiled`, which earlier specs did not have, only where it is true."""
         facts: dict[str, object] = {"share": str(self.share), "rows": self.rows, "by": list(self.by)}
         return facts | ({"misfiled": True} if self.misfiled else {})
@@ -68,14 +68,14 @@ def check_quality(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpe
     elif bound is not None and quality.rows <= bound:
         problem = f"must be more than `max_rows_per_unit`, {bound:,}: the rows beyond the bound are what it looks at"
         mistakes.append((("rows",), problem))
-    if quality.misfiled and "source" in fields and not placeholders_of(resolved(fields["source"])):
+    if quality.misfiled and "source" in fields and not placeholders_of(resolved_address(fields["source"])):
         problem = f"has no use where `source` does not say which files a period needs; use {NAMES} in it, or remove it"
         mistakes.append((("misfiled",), problem))
     if axes is not None:
         names = [axis.name for axis in axes]
         unknown = [(number, name) for number, name in enumerate(quality.by) if name not in names]
         mistakes += [
-            (("by", number), f"{shown(name)} is no axis of the spec. {did_you_mean(name, names)}")
+            (("by", number), f"{echo(name)} is no axis of the spec. {did_you_mean(name, names)}")
             for number, name in unknown
         ]
     if not mistakes and {"epsilon", "max_rows_per_unit", "neighbours", "axes"} <= fields.keys():
@@ -90,7 +90,7 @@ def check_quality(quality: QualitySpec, fields: Mapping[str, Any]) -> QualitySpe
 def refuse_unpublished_axes(quality: QualitySpec, axes: Collection[str]) -> None:
     """Refuses to tell rows that are cut by an axis that no table of a family has: nothing to compare them with."""
     mistakes: list[tuple[Location, str]] = [
-        (("quality", "by", number), f"{shown(name)} is an axis that no table has. {did_you_mean(name, axes)}")
+        (("quality", "by", number), f"{echo(name)} is an axis that no table has. {did_you_mean(name, axes)}")
         for number, name in enumerate(quality.by)
         if name not in axes
     ]

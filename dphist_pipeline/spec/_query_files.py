@@ -23,7 +23,7 @@ from pydantic import ValidationInfo
 
 from dphist_pipeline.base.domain import Axis, BinnedAxis, CalendarAxis, CategoricalAxis, Domain, number_of_day
 from dphist_pipeline.spec._code_lists import Mistake, Row, read_rows, refuse_lines
-from dphist_pipeline.spec.mistakes import MistakesError, shortened, shown
+from dphist_pipeline.spec.mistakes import MistakesError, echo, one_line
 
 SETTING, MECHANISM = "queries", "workload"
 COLUMNS = ["axis", "from", "to", "weight"]
@@ -59,8 +59,8 @@ def with_queries(settings: dict[str, Any], info: ValidationInfo) -> dict[str, An
 
 def _read(path: object, context: Mapping[str, Any]) -> QueryFile:
     if not isinstance(path, str) or not path.strip():
-        raise MistakesError([((), f"must be the path of a file such as codes/queries.csv, not {shown(path)}")])
-    file, name = (context.get("base") or Path()) / path, shortened(str(Path(path)), 300)
+        raise MistakesError([((), f"must be the path of a file such as codes/queries.csv, not {echo(path)}")])
+    file, name = (context.get("base") or Path()) / path, one_line(str(Path(path)), 300)
     rows = read_rows(file, name, context.get("code_lists"), COLUMNS)
     if len(rows) > MOST_QUERIES:
         raise MistakesError([((), f"{name} has more than {MOST_QUERIES:,} queries")])
@@ -101,7 +101,7 @@ def _cells(queries: QueryFile, domain: Domain) -> tuple[tuple[int, int, int, flo
         axis, (firsts, lasts) = domain.axes[number], ends[number]
         low, high = firsts.get(_place(axis, row["from"])), lasts.get(_place(axis, row["to"]))
         if low is None or high is None:
-            wrong.append((line, f"its `{'from' if low is None else 'to'}` is no {_called(axis)}"))
+            wrong.append((line, f"its `{'from' if low is None else 'to'}` is no {_end_in_words(axis)}"))
         elif low >= high:
             wrong.append((line, "its range holds no cell; `from` comes first"))
         elif weight > 0:
@@ -142,7 +142,7 @@ def _place(axis: Axis, text: str) -> object:
     return text
 
 
-def _called(axis: Axis) -> str:
+def _end_in_words(axis: Axis) -> str:
     if isinstance(axis, CategoricalAxis):
-        return f"category of axis {shown(axis.name)}"
-    return f"{'first day' if isinstance(axis, CalendarAxis) else 'edge'} of a bin of axis {shown(axis.name)}"
+        return f"category of axis {echo(axis.name)}"
+    return f"{'first day' if isinstance(axis, CalendarAxis) else 'edge'} of a bin of axis {echo(axis.name)}"

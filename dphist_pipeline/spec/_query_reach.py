@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from dphist_pipeline.spec.mistakes import read_words, shown
+from dphist_pipeline.spec.mistakes import echo, read_words
 
 Node = dict[str, Any]
 
@@ -135,7 +135,7 @@ def _check(part: Node, visible: frozenset[str], reads: _Reads) -> None:
     elif kind == "TABLE_FUNCTION":
         name = str((part.get("function") or {}).get("function_name", ""))
         if name.lower() not in TABLE_FUNCTIONS:
-            raise NotAccepted(f"a query reads `{SOURCE}` alone, not {shown(name)}", part)
+            raise NotAccepted(f"a query reads `{SOURCE}` alone, not {echo(name)}", part)
     elif kind == "SHOW_REF":
         raise NotAccepted(f"a query reads `{SOURCE}` alone; DESCRIBE, SHOW and SUMMARIZE are no part of it", part)
     elif kind not in _TABLES and kind not in _PARTS:
@@ -149,7 +149,7 @@ def _check_expression(part: Node, kind: str) -> None:
         raise NotAccepted(f"{kind.replace('_', ' ').lower()} is not known", part)
     names = part.get("column_names") or []
     if kind == "COLUMN_REF" and len(names) == 1 and str(names[0]).lower() in SQL_VALUES:
-        raise NotAccepted(f"{shown(names[0])} is no column of a record", part)
+        raise NotAccepted(f"{echo(names[0])} is no column of a record", part)
 
 
 def _check_function(part: Node) -> None:
@@ -162,7 +162,7 @@ def _check_function(part: Node) -> None:
     if name.lower() not in ALLOWED:
         near = get_close_matches(name[:60].lower(), ALLOWED, n=1, cutoff=0.8)
         hint = f". Did you mean {near[0]}?" if near else ""
-        raise NotAccepted(f"the function {shown(name)} is not on the list of those that a query may call{hint}", part)
+        raise NotAccepted(f"the function {echo(name)} is not on the list of those that a query may call{hint}", part)
 
 
 def _check_table(part: Node, visible: frozenset[str], reads: _Reads) -> None:
@@ -170,7 +170,7 @@ def _check_table(part: Node, visible: frozenset[str], reads: _Reads) -> None:
     path = (part.get("qualified_name") or {}).get("path", [])
     qualified = part.get("schema_name") or part.get("catalog_name") or len(path) > 1
     if qualified or _fold_case(name) not in visible | {SOURCE}:
-        raise NotAccepted(f"there is no table {shown(name)}: the records are `FROM {SOURCE}`", part)
+        raise NotAccepted(f"there is no table {echo(name)}: the records are `FROM {SOURCE}`", part)
     if part.get("at_clause"):
         raise NotAccepted("AT is not known", part)
     reads.source |= _fold_case(name) == SOURCE

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from dphist_pipeline.spec.fields import Text, declared, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
+from dphist_pipeline.spec.fields import Text, spec_field, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo
 from dphist_pipeline.spec.periods import Period, PeriodRule
 from dphist_pipeline.spec.sources import (
     NAMES,
@@ -16,7 +16,7 @@ from dphist_pipeline.spec.sources import (
     fill_placeholders,
     fillings,
     placeholders_of,
-    resolved,
+    resolved_address,
 )
 
 MOST_DEPS = 50
@@ -28,7 +28,7 @@ Rule = Literal["files", "partitions", "checks"]
 
 def _apart(keys: tuple[str, ...]) -> tuple[str, ...]:
     mistakes: list[tuple[Location, str]] = [
-        ((number,), f"{shown(key)} is named twice; name it once")
+        ((number,), f"{echo(key)} is named twice; name it once")
         for number, key in enumerate(keys)
         if key in keys[:number]
     ]
@@ -48,7 +48,7 @@ AssetName = Annotated[
 Deps = Annotated[
     tuple[AssetName, ...],
     AfterValidator(_apart),
-    listed(0, MOST_DEPS),
+    tuple_of(0, MOST_DEPS),
     Field(description="the key of an asset, its parts with slashes, such as raw/visits", examples=["[raw/visits]"]),
 ]
 # The key of an asset, and the name of its check.
@@ -62,7 +62,7 @@ CheckName = Annotated[
 Checks = Annotated[
     tuple[CheckName, ...],
     AfterValidator(_apart),
-    listed(0, MOST_CHECKS),
+    tuple_of(0, MOST_CHECKS),
     Field(
         description="the key of an asset and the name of its check, such as raw/visits:complete",
         examples=["[raw/visits:complete]"],
@@ -73,14 +73,14 @@ Checks = Annotated[
 class UpstreamFields(RecordSource):
     """Where records are, and what must be there before they are read."""
 
-    deps: Annotated[Deps, declared(digest=False)] = ()
-    required_checks: Annotated[Checks, declared(digest=False)] = ()
-    require: Annotated[Require | None, declared(digest=False), Field(validate_default=True)] = None
+    deps: Annotated[Deps, spec_field(digest=False)] = ()
+    required_checks: Annotated[Checks, spec_field(digest=False)] = ()
+    require: Annotated[Require | None, spec_field(digest=False), Field(validate_default=True)] = None
 
     @field_validator("require")
     @classmethod
     def _can_be_looked_at(cls, require: Require | None, info: ValidationInfo) -> Require | None:
-        if require == "files" and "source" in info.data and not placeholders_of(resolved(info.data["source"])):
+        if require == "files" and "source" in info.data and not placeholders_of(resolved_address(info.data["source"])):
             raise ValueError(f"is `files`, and `source` does not say which files a period needs: use {NAMES} in it")
         if require == "partitions" and info.data.get("deps") == ():
             raise ValueError("is `partitions`, and there are no `deps` whose partitions could be required")
@@ -91,7 +91,7 @@ class UpstreamFields(RecordSource):
             raise ValueError("`require: checks` and `required_checks` go together; write both or neither")
         strange = [name for name in checks if name.rpartition(":")[0] not in deps]
         if strange:
-            raise ValueError(f"is `checks`, and {shown(strange[0])} is a check of no asset that `deps` names")
+            raise ValueError(f"is `checks`, and {echo(strange[0])} is a check of no asset that `deps` names")
         return require
 
     @property
@@ -111,9 +111,9 @@ class UpstreamFields(RecordSource):
     @property
     def has_placeholders(self) -> bool:
         """Whether the source's address holds placeholders, and so says which files a period needs."""
-        return bool(placeholders_of(resolved(self.source)))
+        return bool(placeholders_of(resolved_address(self.source)))
 
-    def expected(
+    def expected_addresses(
         self, period: Period, rule: PeriodRule, before: int = 0, after: int = 0
     ) -> tuple[tuple[str, str], ...]:
         """The addresses that a period needs, each as messages call it and as a glob or an object's; maybe none.
@@ -122,7 +122,7 @@ class UpstreamFields(RecordSource):
         """
         if not self.has_placeholders:
             return ()
-        whole = resolved(self.source)
+        whole = resolved_address(self.source)
         files = {}
         for parts in fillings(whole, period, rule, before, after):
             address = fill_placeholders(whole, parts)
@@ -146,5 +146,5 @@ def check_automation(word: str | None, info: ValidationInfo) -> str | None:
 
 def refuse_timeless(length: str, info: ValidationInfo) -> None:
     """Refuses placeholders in the source of a release without periods."""
-    if length == "none" and "source" in info.data and placeholders_of(resolved(info.data["source"])):
+    if length == "none" and "source" in info.data and placeholders_of(resolved_address(info.data["source"])):
         raise ValueError("is `none`, and the placeholders of `source` need one: add `period: month` or another length")

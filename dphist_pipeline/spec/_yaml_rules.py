@@ -18,7 +18,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from dphist_pipeline.spec.mistakes import SpecError, shortened, shown
+from dphist_pipeline.spec.mistakes import SpecError, echo, one_line
 
 MOST_NODES = 1_000_000
 MOST_LEVELS = 50
@@ -103,7 +103,7 @@ class _Strict(Composer, SafeConstructor, Resolver):
         self._level -= 1
         if isinstance(event, yaml.AliasEvent):
             if id(node) not in self._weights:
-                _refuse(event, f"the alias *{shortened(str(event.anchor))} contains itself; write it out")
+                _refuse(event, f"the alias *{one_line(str(event.anchor))} contains itself; write it out")
         elif node is not None:
             self._weights[id(node)] = self._weigh(node)
         return node
@@ -118,7 +118,7 @@ class _Strict(Composer, SafeConstructor, Resolver):
             _check_keys(node)
             children = [part for pair in node.value for part in pair]
         if node.tag != _CORE + ("map" if isinstance(node, yaml.MappingNode) else "seq"):
-            _refuse(node, f"the tag {shown(node.tag)} is not allowed; remove it")
+            _refuse(node, f"the tag {echo(node.tag)} is not allowed; remove it")
         weights = [self._weights[id(child)] for child in children]
         values, levels = (
             1 + sum(size for size, _ in weights),
@@ -134,7 +134,7 @@ class _Strict(Composer, SafeConstructor, Resolver):
         if node.tag == f"{_CORE}value":
             _refuse(node, 'YAML gives a lone = a meaning of its own; quote it: "="')
         if node.tag not in _SCALARS:
-            _refuse(node, f"the tag {shown(node.tag)} is not allowed; remove it")
+            _refuse(node, f"the tag {echo(node.tag)} is not allowed; remove it")
         if node.tag in {_TEXT, _MERGE}:
             return
         if len(node.value) > LONGEST_NUMBER:
@@ -146,7 +146,7 @@ class _Strict(Composer, SafeConstructor, Resolver):
         else:
             readable = True
         if not readable:
-            _refuse(node, f"{shown(node.value)} is not what its form or tag says; quote it")
+            _refuse(node, f"{echo(node.value)} is not what its form or tag says; quote it")
 
 
 class _StrictLoader(_Strict, yaml.SafeLoader):
@@ -170,11 +170,11 @@ def _check_keys(node: yaml.MappingNode) -> None:
     seen: dict[str, int] = {}
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag not in {_TEXT, _MERGE}:
-            name = shown(key.value) if isinstance(key, yaml.ScalarNode) else "made of several values"
+            name = echo(key.value) if isinstance(key, yaml.ScalarNode) else "made of several values"
             _refuse(key, f"the key {name} is not text; quote it")
         line = key.start_mark.line + 1
         if key.value in seen:
-            _refuse(key, f"the key {shown(key.value)} was already given in line {seen[key.value]}; keep one")
+            _refuse(key, f"the key {echo(key.value)} was already given in line {seen[key.value]}; keep one")
         seen[key.value] = line
 
 
@@ -188,6 +188,6 @@ def _line(mark: Any) -> str:
 
 def _problem(error: yaml.MarkedYAMLError) -> tuple[str, str]:
     mark = error.problem_mark or error.context_mark
-    problem = shortened(str(error.problem or "cannot be read"), 120)
+    problem = one_line(str(error.problem or "cannot be read"), 120)
     mend = "indent with spaces, not tabs" if r"'\t'" in problem else "check indentation, quotes, colons and brackets"
     return (_line(mark) if mark is not None else "", f"is not valid YAML: {problem}; {mend}")

@@ -13,7 +13,7 @@ from dphist_pipeline.base.domain import AmountAxis, Axis
 from dphist_pipeline.estimates.budget import LARGEST_SCALE
 from dphist_pipeline.spec._binned_axes import NamedAxis
 from dphist_pipeline.spec._quality import QualitySpec
-from dphist_pipeline.spec.fields import Edge, Title, digits, listed
+from dphist_pipeline.spec.fields import Edge, Title, digits, tuple_of
 from dphist_pipeline.spec.mistakes import Location, MistakesError
 
 GEOMETRIC = "geometric"
@@ -48,15 +48,15 @@ class AmountRelease(Protocol):
 
     @property
     def quality(self) -> QualitySpec | None:
-        """What is told of rows."""
+        """The quality table, which tells of rows."""
 
     @property
     def take(self) -> str:
-        """How a unit's rows are chosen."""
+        """The choice among a unit's rows."""
 
     @property
     def engine(self) -> str:
-        """What reads and counts."""
+        """The engine that reads and counts."""
 
     @property
     def sensitivity(self) -> int:
@@ -64,7 +64,7 @@ class AmountRelease(Protocol):
 
     @property
     def mechanism_epsilon(self) -> Fraction:
-        """What the mechanism has of epsilon."""
+        """The mechanism's part of epsilon."""
 
 
 def parts_for(sensitivity: int, epsilon: Fraction) -> int | None:
@@ -103,7 +103,7 @@ class AmountAxisSpec(NamedAxis):
 
     said_by: ClassVar[tuple[str, ...]] = ("amount",)
 
-    amount: Annotated[tuple[Edge, ...], listed(2, 2)] = Field(
+    amount: Annotated[tuple[Edge, ...], tuple_of(2, 2)] = Field(
         description="the least and the largest amount; what lies beyond counts as the nearer end",
         examples=["[0, 20000]"],
     )
@@ -131,13 +131,13 @@ class AmountAxisSpec(NamedAxis):
         """The axis, its ends the doubles nearest to the declared ones."""
         return AmountAxis(self.name, self.column, *map(float, self.amount))
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values, numbers as exact fractions."""
         return {"column": self.column, "name": self.name, "amount": [str(end) for end in self.amount]}
 
     @property
     def remarks(self) -> list[str]:
-        """What the promise asks of the column, which nothing in the files shows."""
+        """Remarks on what the promise asks of the column, which nothing in the files shows."""
         return [FOLLOWS.format(axis=self.name, column=self.column)]
 
     def _mistaken_ends(self) -> Iterator[tuple[Location, str]]:

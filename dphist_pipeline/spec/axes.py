@@ -16,8 +16,8 @@ from dphist_pipeline.spec._binned_axes import BINNED_KEYS, LABEL, MOST_CELLS, Bi
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec, from_code_list, with_spellings
 from dphist_pipeline.spec.amount_axes import FIGURE_COLUMNS, AmountAxisSpec
-from dphist_pipeline.spec.fields import listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shown
+from dphist_pipeline.spec.fields import tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo
 from dphist_pipeline.spec.unit_axes import UnitAxisSpec, with_described
 
 __all__ = ["KINDS", "MOST_CELLS", "Axes", "AxisSpec", "digested_axes", "domain_of"]
@@ -51,7 +51,7 @@ def _with_code_list(value: object, info: ValidationInfo) -> object:
     if isinstance(value, NamedAxis):
         return value
     if not isinstance(value, Mapping):
-        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {shown(value)}")
+        raise ValueError(f"must be a mapping such as {EXAMPLE}, not {echo(value)}")
     if _kind(value) in ("categorical", "binned"):
         _check_keys(value)
     context = info.context or {}
@@ -72,7 +72,7 @@ def _check_keys(value: Mapping[str, object]) -> None:
         unknown = [key for key in value if key not in BinnedAxisSpec.model_fields]
         # Where nothing is near, every hint lists the same known keys.
         hint = " ".join(
-            dict.fromkeys(did_you_mean(shown(key), (*BINNED_KEYS, "values", BANDS, "calendar")) for key in unknown)
+            dict.fromkeys(did_you_mean(echo(key), (*BINNED_KEYS, "values", BANDS, "calendar")) for key in unknown)
         )
         ways = "`values`, or `edges`, or `start`, `stop` and `width`, or `bands`, or `calendar`, `start` and `stop`"
         raise ValueError(f"needs {ways}. {hint}".strip())
@@ -116,7 +116,7 @@ def domain_of(described: Iterable[object]) -> Domain:
 
 def digested_axes(axes: Iterable[AxisSpec]) -> list[dict[str, object]]:
     """What a spec's digest holds of its axes, as JSON values: words that `values` gives to codes are no part of it."""
-    return [axis.digested() for axis in axes]
+    return [axis.digest_facts() for axis in axes]
 
 
 def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
@@ -127,7 +127,7 @@ def _without_clashes(axes: tuple[AxisSpec, ...]) -> tuple[AxisSpec, ...]:
     for number, axis in enumerate(axes):
         for column in (axis.name, *axis.columns):
             if owners.setdefault(column, f"of axes[{number}]") != f"of axes[{number}]":
-                problem = f"its published column {shown(column)} clashes with the one {owners[column]}"
+                problem = f"its published column {echo(column)} clashes with the one {owners[column]}"
                 mistakes.append(((number, "name"), f"{problem}; give it another `name:`"))
                 break
     called = [axis.label or axis.name for axis in axes]
@@ -157,4 +157,4 @@ def _clashes_with_figures(axes: tuple[AxisSpec, ...]) -> Iterator[tuple[Location
             yield (number, "name"), "is a column of the table of figures that an amount has; give it another `name:`"
 
 
-Axes = Annotated[tuple[AxisSpec, ...], AfterValidator(_without_clashes), listed(1, MOST_AXES)]
+Axes = Annotated[tuple[AxisSpec, ...], AfterValidator(_without_clashes), tuple_of(1, MOST_AXES)]

@@ -38,15 +38,15 @@ from dphist_pipeline.spec.fields import (
     ShowBelow,
     Text,
     Title,
-    declared,
     digest_of,
     digits,
     exact,
+    spec_field,
     whole,
 )
 from dphist_pipeline.spec.fields import edge as exact_edge
 from dphist_pipeline.spec.loading import COLLECTION, from_file, from_templates
-from dphist_pipeline.spec.mistakes import Location, MistakesError, SpecError, as_key, place, shown, with_location
+from dphist_pipeline.spec.mistakes import Location, MistakesError, SpecError, as_key, echo, place, with_location
 from dphist_pipeline.spec.periods import EVERYTHING
 
 MOST_CONSUMERS = 100
@@ -83,7 +83,7 @@ class Consumer:
 def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, ...]:
     """The consumers as declared, whose intervals cover the range exactly."""
     if not isinstance(value, list | tuple):
-        raise ValueError(f"must be a list such as [{EXAMPLE}], not {shown(value)}")
+        raise ValueError(f"must be a list such as [{EXAMPLE}], not {echo(value)}")
     if not 1 <= len(value) <= MOST_CONSUMERS:
         raise ValueError(f"must name between 1 and {MOST_CONSUMERS} consumers, not {len(value)}; one is {EXAMPLE}")
     read: list[Consumer] = []
@@ -92,7 +92,7 @@ def declared_consumers(value: object, info: ValidationInfo) -> tuple[Consumer, .
     for number, item in enumerate(value):
         name = item.get("name") if isinstance(item, Mapping) else None
         if isinstance(name, str) and (first := seen.setdefault(name.casefold(), number)) != number:
-            what = f"{shown(name)} is the name of consumers[{first}], case ignored; each makes a release of its own"
+            what = f"{echo(name)} is the name of consumers[{first}], case ignored; each makes a release of its own"
             mistakes.append(((number, "name"), f"{what}, so give each another"))
         try:
             read.append(_consumer(item, info.data))
@@ -111,7 +111,7 @@ def _with_release_name(word: str, info: ValidationInfo) -> str:
         fields.release_name(f"{collection}_{word}" if collection else word)
     except ValueError:
         raise ValueError(
-            f"{shown(word)} makes no name of a release: <collection>_<name> may have at most {fields.LONGEST_NAME} "
+            f"{echo(word)} makes no name of a release: <collection>_<name> may have at most {fields.LONGEST_NAME} "
             "characters and be none of the names that every store uses itself; choose another"
         ) from None
     return word
@@ -133,7 +133,7 @@ class _Declared(BaseModel):
 
 def _consumer(item: object, collection: Mapping[str, Any]) -> Consumer:
     if not isinstance(item, Mapping):
-        raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {shown(item)}")])
+        raise MistakesError([((), f"must be a mapping such as {EXAMPLE}, not {echo(item)}")])
     fields, problems = {as_key(key): value for key, value in item.items() if value is not None}, []
     try:
         read = _Declared.model_validate(fields, context=collection)
@@ -237,7 +237,7 @@ def _check_together(read: list[Consumer]) -> None:
 
 FINEST_PARTICIPATION = 10**9
 EVERYBODY = Fraction(1)
-IN_DIGEST, NOT_IN_DIGEST = declared(digest=True), declared(digest=False)
+IN_DIGEST, NOT_IN_DIGEST = spec_field(digest=True), spec_field(digest=False)
 
 Protocol = Literal["shp", "chp", "split_budget", "sampled"]
 Combine = Literal["separate", "summed"]
@@ -246,7 +246,7 @@ PROTOCOLS = get_args(Protocol)
 
 def _no_column_of_ours(word: str) -> str:
     if fields.OUR_COLUMNS & {f"{word}_lower", f"{word}_upper"}:
-        raise ValueError(f"{shown(word)} would publish a column that every release has; choose another name")
+        raise ValueError(f"{echo(word)} would publish a column that every release has; choose another name")
     return word
 
 
@@ -277,7 +277,7 @@ def _participation(value: object, info: ValidationInfo) -> Fraction:
         return EVERYBODY
     number = exact(value)
     if not 0 < number < 1 or number.denominator > FINEST_PARTICIPATION:
-        raise ValueError(f'must lie above 0 and below 1, with at most 9 decimals, such as "0.8", not {shown(value)}')
+        raise ValueError(f'must lie above 0 and below 1, with at most 9 decimals, such as "0.8", not {echo(value)}')
     if protocol not in ("sampled", None):
         raise ValueError(f"has no use with `protocol: {protocol}`, under which everybody reports; remove it")
     return number
@@ -314,14 +314,14 @@ def _round(value: object) -> str:
             return str(value)
     except ValueError:
         pass
-    raise ValueError(f'must be `all`, or the first day of a round such as "2026-03-02", not {shown(value)}')
+    raise ValueError(f'must be `all`, or the first day of a round such as "2026-03-02", not {echo(value)}')
 
 
 def _reports(name: str | None) -> str | None:
     if name is None:
         return None
     if "://" in name or sources.ending_of(name) != ".parquet":
-        raise ValueError(f"must name Parquet files of this machine, such as reports/*.parquet, not {shown(name)}")
+        raise ValueError(f"must name Parquet files of this machine, such as reports/*.parquet, not {echo(name)}")
     return name
 
 
@@ -336,7 +336,7 @@ class CollectionSpec(BaseModel):
 
     collection: Annotated[
         Name,
-        declared(
+        spec_field(
             digest=True, description="the collection's name, such as ages; its releases are called ages_<consumer>"
         ),
     ]
@@ -346,23 +346,23 @@ class CollectionSpec(BaseModel):
     value: Annotated[
         PublishedName,
         AfterValidator(_no_column_of_ours),
-        declared(digest=True, description="what contributors report, such as age; it names the axis of the releases"),
+        spec_field(digest=True, description="what contributors report, such as age; it names the axis of the releases"),
     ]
-    start: Annotated[Edge, declared(digest=True, description="the lower end of the first interval, such as 0")]
+    start: Annotated[Edge, spec_field(digest=True, description="the lower end of the first interval, such as 0")]
     stop: Annotated[
         Edge,
         AfterValidator(_above_start),
-        declared(digest=True, description="the upper end of the last interval, such as 100"),
+        spec_field(digest=True, description="the upper end of the last interval, such as 100"),
     ]
     consumers: Annotated[
         tuple[Consumer, ...],
         BeforeValidator(declared_consumers),
-        declared(digest=True, description=f"a list of who reads a histogram, such as {EXAMPLE}"),
+        spec_field(digest=True, description=f"a list of who reads a histogram, such as {EXAMPLE}"),
     ]
     protocol: Annotated[
         Protocol,
         AfterValidator(_serves_consumers),
-        declared(digest=True, description=f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
+        spec_field(digest=True, description=f"one of {', '.join(PROTOCOLS)}; with several consumers usually chp"),
     ]
     encoding: Annotated[Literal[Encoding, "auto"], IN_DIGEST] = "auto"
     participation: Annotated[Fraction, BeforeValidator(_participation), IN_DIGEST] = EVERYBODY
@@ -436,16 +436,16 @@ class CollectionSpec(BaseModel):
 
     def axes_of(self, consumer: Consumer) -> list[dict[str, object]]:
         """The axes of the consumer's release as JSON values, as the spec of a release writes them."""
-        return [BinnedAxisSpec.model_validate({"column": str(self.value), "edges": consumer.edges}).normalised()]
+        return [BinnedAxisSpec.model_validate({"column": str(self.value), "edges": consumer.edges}).as_json()]
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, intervals as edges, `reports` as written."""
         return {field: _plain(getattr(self, field)) for field in type(self).model_fields}
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return digest_of(self, self.normalised())
+        return digest_of(self, self.as_json())
 
 
 def load_collection(path: Path | str) -> CollectionSpec:

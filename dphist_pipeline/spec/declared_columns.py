@@ -22,15 +22,15 @@ from dphist_pipeline.base.domain import CategoricalAxis
 from dphist_pipeline.base.languages.texts import gettext
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._calendar_axes import day_of
-from dphist_pipeline.spec.fields import Category, Name, Text, digits, edge, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, shown, with_location
+from dphist_pipeline.spec.fields import Category, Name, Text, digits, edge, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, echo, with_location
 from dphist_pipeline.spec.sources import ISO, TextFormat
 
 MOST_DERIVED, MOST_CONDITIONS, MOST_DATES, MOST_LETTERS, MOST_KEPT = 50, 50, 10, 100, 1000
 DERIVE_EXAMPLE = "{column: age, years_between: [born, admitted_on]}"
 KEEP_EXAMPLE = "{column: kind, is: [inpatient]}"
 
-Two = Annotated[tuple[Text, ...], listed(2, 2)]
+Two = Annotated[tuple[Text, ...], tuple_of(2, 2)]
 
 
 class DerivedColumn(BaseModel):
@@ -56,7 +56,7 @@ class DerivedColumn(BaseModel):
         """What it holds, in the language of the page."""
         raise NotImplementedError
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
         return self.model_dump(mode="json", exclude_none=True)
 
@@ -173,7 +173,7 @@ class FirstOf(DerivedColumn):
     """The first of several columns that holds a date, as a local time stamp."""
 
     kind = "TIMESTAMP"
-    first_of: Annotated[tuple[Annotated[WrittenDate, BeforeValidator(_written_date)], ...], listed(1, MOST_DATES)]
+    first_of: Annotated[tuple[Annotated[WrittenDate, BeforeValidator(_written_date)], ...], tuple_of(1, MOST_DATES)]
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ class FirstOf(DerivedColumn):
         columns = [f"{one.column} ({one.pattern})" if one.pattern else one.column for one in self.first_of]
         return gettext("the first of these that holds a date: %(columns)s", columns=", ".join(columns))
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; no format where it is `iso`, the default."""
         dates = [{"column": one.column} | ({"format": one.pattern} if one.pattern else {}) for one in self.first_of]
         return {"column": self.column, "first_of": dates}
@@ -208,7 +208,7 @@ FORMS: dict[str, type[DerivedColumn]] = {
 
 def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
     mistakes: list[tuple[Location, str]] = [
-        ((number,), f"{shown(value)} is named twice; name it once")
+        ((number,), f"{echo(value)} is named twice; name it once")
         for number, value in enumerate(values)
         if value in values[:number]
     ]
@@ -229,7 +229,7 @@ class Condition(BaseModel):
         """Which rows it keeps, in the language of the page."""
         raise NotImplementedError
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
         raise NotImplementedError
 
@@ -237,7 +237,7 @@ class Condition(BaseModel):
 class IsOneOf(Condition):
     """The column holds one of these, compared as an axis compares its categories."""
 
-    values: Annotated[tuple[Category, ...], AfterValidator(_distinct), listed(1, MOST_KEPT)] = Field(alias="is")
+    values: Annotated[tuple[Category, ...], AfterValidator(_distinct), tuple_of(1, MOST_KEPT)] = Field(alias="is")
 
     @property
     def axis(self) -> CategoricalAxis:
@@ -253,7 +253,7 @@ class IsOneOf(Condition):
         """Which rows it keeps, in the language of the page."""
         return gettext("%(column)s is one of: %(values)s", column=self.column, values=", ".join(self.values))
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
         return {"column": self.column, "is": list(self.values)}
 
@@ -307,7 +307,7 @@ class IsBetween(Condition):
             end=ends["to"],
         )
 
-    def normalised(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All fields as JSON values, by their names in a spec."""
         return {"column": self.column, **{name: str(end) for name, end in self.ends.items()}}
 
@@ -315,7 +315,7 @@ class IsBetween(Condition):
 def _validate(model: type[BaseModel], value: object, example: str) -> Any:
     """A mapping as a model, with all mistakes in it."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"must be a mapping such as {example}, not {shown(value)}")
+        raise ValueError(f"must be a mapping such as {example}, not {echo(value)}")
     try:
         return model.model_validate(dict(value))
     except ValidationError as error:
@@ -324,7 +324,7 @@ def _validate(model: type[BaseModel], value: object, example: str) -> Any:
     raise mistakes
 
 
-def _derived(value: object) -> object:
+def _derived_column(value: object) -> object:
     if isinstance(value, DerivedColumn):
         return value
     forms = [form for form in FORMS if isinstance(value, Mapping) and form in value]
@@ -359,9 +359,9 @@ def _in_order(derived: tuple[DerivedColumn, ...]) -> tuple[DerivedColumn, ...]:
     names = [one.column for one in derived]
     for number, one in enumerate(derived):
         if one.column in names[:number]:
-            mistakes.append(((number, "column"), f"{shown(one.column)} is derived twice; give it another name"))
+            mistakes.append(((number, "column"), f"{echo(one.column)} is derived twice; give it another name"))
         mistakes += [
-            ((number,), f"reads {shown(column)}, which is derived here or further down; derive it before")
+            ((number,), f"reads {echo(column)}, which is derived here or further down; derive it before")
             for column in dict.fromkeys(one.inputs)
             if column in names[number:] and column not in names[:number]
         ]
@@ -371,11 +371,11 @@ def _in_order(derived: tuple[DerivedColumn, ...]) -> tuple[DerivedColumn, ...]:
 
 
 Derive = Annotated[
-    tuple[Annotated[DerivedColumn, BeforeValidator(_derived)], ...],
+    tuple[Annotated[DerivedColumn, BeforeValidator(_derived_column)], ...],
     AfterValidator(_in_order),
-    listed(0, MOST_DERIVED),
+    tuple_of(0, MOST_DERIVED),
 ]
-Keep = Annotated[tuple[Annotated[Condition, BeforeValidator(_condition)], ...], listed(0, MOST_CONDITIONS)]
+Keep = Annotated[tuple[Annotated[Condition, BeforeValidator(_condition)], ...], tuple_of(0, MOST_CONDITIONS)]
 
 _DERIVE, _KEEP = checker(Derive), checker(Keep)
 
@@ -396,7 +396,7 @@ def unit_mistakes(derived: Sequence[DerivedColumn], unit: Sequence[str]) -> list
     return [
         (
             (number, "column"),
-            f"{shown(one.column)} names the privacy unit, whose columns are those of the source; give the derived "
+            f"{echo(one.column)} names the privacy unit, whose columns are those of the source; give the derived "
             "column another name",
         )
         for number, one in enumerate(derived)

@@ -23,10 +23,10 @@ from dphist_pipeline.base.canonical_json import sha256
 from dphist_pipeline.base.published_columns import KINDS_OF_VALUES
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON, SMALLEST_EPSILON
-from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, read_words, shown
+from dphist_pipeline.spec.mistakes import Location, MistakesError, checker, echo, read_words
 
 
-def declared(*, digest: bool, later: bool = False, **more: Any) -> Any:
+def spec_field(*, digest: bool, later: bool = False, **more: Any) -> Any:
     """A field, marked as part of the spec's digest or not.
 
     Args:
@@ -36,7 +36,7 @@ def declared(*, digest: bool, later: bool = False, **more: Any) -> Any:
     return Field(json_schema_extra={"digest": digest, "later": later}, validate_default=True, **more)
 
 
-def digested(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, object]:
+def digest_fields_of(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, object]:
     """The fields that are part of the digest, as JSON values, of all fields as JSON values."""
     of, fields = type(spec), type(spec).model_fields
     unused = {
@@ -47,14 +47,14 @@ def digested(spec: BaseModel, normalised: Mapping[str, object]) -> dict[str, obj
 
 def digest_of(spec: BaseModel, normalised: Mapping[str, object]) -> str:
     """SHA-256, in hex, of the canonical JSON of all fields that are part of the digest."""
-    return sha256(digested(spec, normalised))
+    return sha256(digest_fields_of(spec, normalised))
 
 
 def in_digest(spec: type[BaseModel], field: str) -> bool:
     """Whether a field is part of the digest of its spec.
 
     Raises:
-        KeyError: for a field without a mark, see `declared`.
+        KeyError: for a field without a mark, see `spec_field`.
     """
     return bool(_marks(spec, field)["digest"])
 
@@ -69,7 +69,7 @@ def _marks(spec: type[BaseModel], field: str) -> dict[str, Any]:
 LARGEST_SHOWN_BELOW = 1000
 Flag = Annotated[bool, Field(strict=True)]
 # A rule of an office about what it prints: the numbers stay as they are.
-ShowBelow = Annotated[int | None, Field(strict=True, ge=2, le=LARGEST_SHOWN_BELOW), declared(digest=False)]
+ShowBelow = Annotated[int | None, Field(strict=True, ge=2, le=LARGEST_SHOWN_BELOW), spec_field(digest=False)]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Listed(BeforeValidator):
     most: int | None = None
 
 
-def listed(least: int = 0, most: int | None = None) -> Listed:
+def tuple_of(least: int = 0, most: int | None = None) -> Listed:
     """Lists as tuples; sets are refused, since they have no order. Stands last in a type."""
 
     def as_tuple(value: object) -> tuple[object, ...]:
@@ -99,7 +99,7 @@ def listed(least: int = 0, most: int | None = None) -> Listed:
 def no_flag(value: object) -> object:
     """The value of a number's field: `true` and `false` are no numbers, though Python takes them for 1 and 0."""
     if isinstance(value, bool):
-        raise ValueError(f"must be a number, not {shown(value)}")
+        raise ValueError(f"must be a number, not {echo(value)}")
     return value
 
 
@@ -110,10 +110,10 @@ def whole(value: object, least: int, most: int | None = None) -> int:
         ValueError: for everything else, text and 3.0 included.
     """
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"must be a whole number, not {shown(value)}")
+        raise ValueError(f"must be a whole number, not {echo(value)}")
     if value < least or (most is not None and value > most):
         bounds = f"at least {least:,}" if most is None else f"between {least:,} and {most:,}"
-        raise ValueError(f"must be {bounds}, not {shown(value)}")
+        raise ValueError(f"must be {bounds}, not {echo(value)}")
     return value
 
 
@@ -175,7 +175,7 @@ def digits(number: Fraction) -> str:
 
 
 def _no_number(value: object) -> str:
-    return f'must be a number such as 0.5, or text such as "1/3", not {shown(value)}'
+    return f'must be a number such as 0.5, or text such as "1/3", not {echo(value)}'
 
 
 def _from_text(value: str) -> Fraction:
@@ -186,7 +186,7 @@ def _from_text(value: str) -> Fraction:
         return Fraction(word)
     if _RATIO.fullmatch(word) and int(word.partition("/")[2]):
         return Fraction(word)
-    raise ValueError(f'must be a number such as 0.5 or "1/3", not {shown(value)}')
+    raise ValueError(f'must be a number such as 0.5 or "1/3", not {echo(value)}')
 
 
 def _from_float(value: Real) -> Fraction:
@@ -223,7 +223,7 @@ def checked_epsilon(value: object) -> Fraction:
     """
     number = exact(value)
     if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
-        raise ValueError(f"must lie between 10^-6 and 50, not {shown(value)}")
+        raise ValueError(f"must lie between 10^-6 and 50, not {echo(value)}")
     if number.denominator > LARGEST_DENOMINATOR:
         raise ValueError("needs a denominator of more than 30 digits; give fewer digits")
     return number
@@ -283,27 +283,27 @@ def _plain(word: str) -> str:
     if not is_plain(word):
         such_as = f", such as {suggestion(word)}" if suggestion(word) else ""
         form = f"use lower-case letters, digits and _, begin with a letter, at most {LONGEST_NAME} characters"
-        raise ValueError(f"{shown(word)} is not a plain name{such_as}: {form}")
+        raise ValueError(f"{echo(word)} is not a plain name{such_as}: {form}")
     if word in SQL_WORDS:
-        raise ValueError(f"{shown(word)} is an SQL word and would need quotes in every query; choose another name")
+        raise ValueError(f"{echo(word)} is an SQL word and would need quotes in every query; choose another name")
     return word
 
 
 def _not_ours(word: str) -> str:
     if word in OUR_COLUMNS:
-        raise ValueError(f"{shown(word)} is a column that every release has; choose another name")
+        raise ValueError(f"{echo(word)} is a column that every release has; choose another name")
     return word
 
 
 def _no_store_name(word: str) -> str:
     if word in OUR_COLUMNS | OUR_FOLDERS or word.startswith(OUR_TABLES):
-        raise ValueError(f"{shown(word)} is a name that every store uses itself; choose another name")
+        raise ValueError(f"{echo(word)} is a name that every store uses itself; choose another name")
     return word
 
 
 def _harmless(word: str) -> str:
     if problem := problem_of_category(word):
-        raise ValueError(f"{shown(word)} {problem}")
+        raise ValueError(f"{echo(word)} {problem}")
     return word
 
 
@@ -351,7 +351,7 @@ def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
         earlier = seen.setdefault(comparable(value), number)
         if earlier != number:
             ignoring = "" if value == values[earlier] else ", case and hidden signs ignored"
-            mistakes.append(((number,), f"{shown(value)} repeats values[{earlier}]{ignoring}; keep one of them"))
+            mistakes.append(((number,), f"{echo(value)} repeats values[{earlier}]{ignoring}; keep one of them"))
     if mistakes:
         raise MistakesError(mistakes)
     return values
@@ -379,13 +379,13 @@ PublishedName = Annotated[Name, AfterValidator(_not_ours)]
 ReleaseName = Annotated[Name, AfterValidator(_no_store_name)]
 # A declared category, safe wherever it is printed; SQL words are fine, since categories are data.
 Category = Annotated[Text, AfterValidator(_harmless)]
-Categories = Annotated[tuple[Category, ...], AfterValidator(_distinct), listed(1)]
+Categories = Annotated[tuple[Category, ...], AfterValidator(_distinct), tuple_of(1)]
 
 # An e-mail address or the name of a team.
 Owner = Annotated[Text, Field(pattern=r"^(team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]
 Owners = Annotated[
     tuple[Owner, ...],
-    listed(),
+    tuple_of(),
     Field(description='an e-mail address, or a team such as "team:statistics"', examples=['["team:statistics"]']),
 ]
 

@@ -21,7 +21,7 @@ from dphist_pipeline.base.files import project_folder
 from dphist_pipeline.errors import did_you_mean, first_of
 from dphist_pipeline.spec._text_files import content_of, decode
 from dphist_pipeline.spec._yaml_rules import MOST_LEVELS, MOST_NODES, read_yaml
-from dphist_pipeline.spec.mistakes import FromEnvironment, Location, SpecError, place, shortened, shown
+from dphist_pipeline.spec.mistakes import FromEnvironment, Location, SpecError, echo, one_line, place
 from dphist_pipeline.spec.sources import Decided
 
 FOR_EACH = "for_each"
@@ -63,7 +63,7 @@ def unfold(attributes: Mapping[str, object], variables: Mapping[str, object]) ->
             raise _LoopWrong(f"unfolds to more than {MOST_NODES:,} values; repeat less")
     except _LoopWrong as wrong:
         return [], [(place("attributes", (FOR_EACH, *wrong.at)), wrong.what)]
-    return [_fill(body, {**variables, name: item}, _called(name, item)) for item in items], []
+    return [_fill(body, {**variables, name: item}, _name_of_item(name, item)) for item in items], []
 
 
 def merge_mistakes(parts: Sequence[SpecPart], problems_by_part: Sequence[Iterable[Problem]]) -> list[Problem]:
@@ -90,7 +90,7 @@ def plain_problem(value: object, level: int = 0) -> str:
         return next(filter(None, (plain_problem(item, level + 1) for item in value.values())), "")
     if isinstance(value, list | tuple):
         return next(filter(None, (plain_problem(item, level + 1) for item in value)), "")
-    return f"is a {shortened(type(value).__name__)}, which no file could hold; give text, numbers, lists or mappings"
+    return f"is a {one_line(type(value).__name__)}, which no file could hold; give text, numbers, lists or mappings"
 
 
 class _LoopWrong(Exception):
@@ -102,10 +102,10 @@ class _LoopWrong(Exception):
 
 def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequence[object]]:
     if not isinstance(written, Mapping) or len(written) != 1:
-        raise _LoopWrong(f"must be a mapping of one name to a list, such as {_EXAMPLE}, not {shown(written)}")
+        raise _LoopWrong(f"must be a mapping of one name to a list, such as {_EXAMPLE}, not {echo(written)}")
     ((name, listed),) = written.items()
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w{0,62}", name, re.ASCII) or name == "env":
-        raise _LoopWrong(f"{shown(name)} is no name of a variable; use letters, digits and _, and not env")
+        raise _LoopWrong(f"{echo(name)} is no name of a variable; use letters, digits and _, and not env")
     if name in variables:
         raise _LoopWrong("is a variable of the project already; choose another name", name)
     problems: Found = []
@@ -113,7 +113,7 @@ def _loop(written: object, variables: Mapping[str, object]) -> tuple[str, Sequen
     if problems:
         raise _LoopWrong(problems[0][1], *problems[0][0])
     if not isinstance(items, list | tuple) or not items:
-        raise _LoopWrong(f"must be a list of at least one item, not {shown(items)}", name)
+        raise _LoopWrong(f"must be a list of at least one item, not {echo(items)}", name)
     if len(items) > MOST_ITEMS:
         raise _LoopWrong(f"has more than {MOST_ITEMS:,} items; use several files", name)
     return name, items
@@ -125,9 +125,9 @@ def _weight(value: object) -> int:
     return 1 + sum(map(_weight, value)) if isinstance(value, list | tuple) else 1
 
 
-def _called(name: str, item: object) -> str:
+def _name_of_item(name: str, item: object) -> str:
     title = item.get("name") if isinstance(item, Mapping) else item
-    return f"{name} is {shown(title)}"
+    return f"{name} is {echo(title)}"
 
 
 def _fill(attributes: Mapping[str, object], variables: Mapping[str, object], item: str = "") -> SpecPart:
@@ -169,12 +169,12 @@ def _look_up(path: str, variables: Mapping[str, object]) -> object:
     """What a path such as `region.codes[0]` names: keys of mappings and numbers of lists, never attributes."""
     name, *steps = list(_steps(path))
     if name not in variables:
-        raise _LoopWrong(f"there is no variable {shown(name)}. {did_you_mean(str(name), list(variables))}".strip())
+        raise _LoopWrong(f"there is no variable {echo(name)}. {did_you_mean(str(name), list(variables))}".strip())
     value = variables[str(name)]
     for step in steps:
         items: Any = dict(enumerate(value)) if isinstance(value, list | tuple) else value
         if not isinstance(items, Mapping) or step not in items:
-            raise _LoopWrong(f"there is no {shown(step)} in `{path}`, which is looked up by key or number alone")
+            raise _LoopWrong(f"there is no {echo(step)} in `{path}`, which is looked up by key or number alone")
         value = items[step]
     if problem := plain_problem(value):
         raise _LoopWrong(f"the variable `{path}` {problem}")
@@ -188,7 +188,7 @@ def _steps(path: str) -> Iterator[str | int]:
 
 def _as_text(path: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _LoopWrong(f"the variable `{path}` is {shown(value)}, which cannot be a part of a text; quote it")
+        raise _LoopWrong(f"the variable `{path}` is {echo(value)}, which cannot be a part of a text; quote it")
     return str(value)
 
 
@@ -213,7 +213,9 @@ def resolve_templates(
     resolved = {str(field): value for field, value in attributes.items()}
     for field, value in resolved.items():
         if field in addresses and isinstance(value, str):
-            resolved[field] = _resolved(value, (field,), os.environ if environment is None else environment, mistakes)
+            resolved[field] = _resolve_value(
+                value, (field,), os.environ if environment is None else environment, mistakes
+            )
         else:
             mistakes += [((field, *at), _elsewhere(addresses)) for at in template_places(value)]
     return resolved, mistakes
@@ -251,7 +253,9 @@ def _elsewhere(addresses: Collection[str]) -> str:
     return f"holds a template; `{{{{ env.NAME }}}}` is resolved in {names} alone, so write the value itself"
 
 
-def _resolved(value: str, at: Location, environment: Mapping[str, str], problems: list[tuple[Location, str]]) -> str:
+def _resolve_value(
+    value: str, at: Location, environment: Mapping[str, str], problems: list[tuple[Location, str]]
+) -> str:
     if not _TEMPLATE.search(value):
         return value
     if _TEMPLATE.search(_ENV.sub("", value)):
@@ -259,7 +263,7 @@ def _resolved(value: str, at: Location, environment: Mapping[str, str], problems
         return value
     missing = sorted({name for name in _ENV.findall(value) if name not in environment})
     if missing:
-        names = shortened(", ".join(missing))
+        names = one_line(", ".join(missing))
         problems.append((at, f"needs the environment variable {names}, which is not set; set it and run again"))
         return value
     return FromEnvironment(_ENV.sub(lambda match: environment[match[1]], value), value)
@@ -355,7 +359,7 @@ def from_templates(
     twice = next((name for number, name in enumerate(names) if name in names[:number]), "")
     if twice and not problems:
         problem = (
-            f"is {shown(twice)} for two items of `for_each`; write the variable into it, so that each item has its own"
+            f"is {echo(twice)} for two items of `for_each`; write the variable into it, so that each item has its own"
         )
         problems.append((f"attributes.{of_what}", problem))
     if problems:
@@ -404,9 +408,9 @@ def check_document(document: object, component: str, of_what: str = "release") -
         if key not in (*_TOP_LEVEL, "template_vars_module")
     ]
     if kind != component:
-        problems.append(("type", f"must be {component}, not {shown(kind)}"))
+        problems.append(("type", f"must be {component}, not {echo(kind)}"))
     if not isinstance(document.get("attributes"), Mapping):
-        instead = f"not {shown(document['attributes'])}" if "attributes" in document else "and is missing"
+        instead = f"not {echo(document['attributes'])}" if "attributes" in document else "and is missing"
         problems.append(("attributes", f"must be a mapping with the fields of the {of_what}, {instead}"))
     return problems
 

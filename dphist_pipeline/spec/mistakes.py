@@ -30,7 +30,7 @@ class SpecError(Refused):
         self.problems = tuple(problems)
         self.file, self.of_what = file, of_what
         count = len(self.problems)
-        title = f"{of_what} spec" if file is None else shortened(str(file), 300)
+        title = f"{of_what} spec" if file is None else one_line(str(file), 300)
         lines = [f"{title}: {count} mistake{'s' if count != 1 else ''}, nothing was read or spent"]
         lines += [f"  {place}: {problem}" if place else f"  {problem}" for place, problem in self.problems[:MOST_LINES]]
         if count > MOST_LINES:
@@ -43,7 +43,7 @@ class PeriodError(Refused):
 
     def __init__(self, key: object, problem: str) -> None:
         self.key, self.problem = key, problem
-        super().__init__(f"period {shown(key)}: {problem}")
+        super().__init__(f"period {echo(key)}: {problem}")
 
 
 class WhichSpec(Refused):
@@ -51,9 +51,9 @@ class WhichSpec(Refused):
 
     def __init__(self, file: Path | str, names: Sequence[str], wanted: str = "") -> None:
         self.file, self.names, self.wanted = file, tuple(names), wanted
-        called, makes = shortened(str(file), 300), f"{len(names):,} release{'s' if len(names) > 1 else ''}"
+        called, makes = one_line(str(file), 300), f"{len(names):,} release{'s' if len(names) > 1 else ''}"
         if wanted:
-            problem = f", none of which is {shown(wanted)}. {did_you_mean(wanted, names)}"
+            problem = f", none of which is {echo(wanted)}. {did_you_mean(wanted, names)}"
         else:
             problem = f": {first_of(names, MOST_RELEASES_NAMED)}. Name one, as in {called}#{names[0]}."
         super().__init__(f"{called} makes {makes}{problem} Nothing was read or spent.")
@@ -81,16 +81,16 @@ class FromEnvironment(str):
         return text
 
 
-def shortened(text: str, longest: int = LONGEST_ECHO) -> str:
+def one_line(text: str, longest: int = LONGEST_ECHO) -> str:
     """Any text on one line, without control characters, cut to `longest` characters."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in cut)
 
 
-def shown(value: object) -> str:
+def echo(value: object) -> str:
     """A value of the spec as a message may echo it: short, escaped, and never out of the environment."""
     if isinstance(value, FromEnvironment):
-        return f"the value of {shortened(value.written)}"
+        return f"the value of {one_line(value.written)}"
     if isinstance(value, str):
         cut = value if len(value) <= LONGEST_ECHO else value[: LONGEST_ECHO - 1] + "…"
         return repr(cut)
@@ -102,7 +102,7 @@ def shown(value: object) -> str:
         return repr(value) if abs(value) < 10**LONGEST_ECHO or value != value else "a very large number"
     if isinstance(value, Mapping):
         return "a mapping"
-    return "a list" if isinstance(value, list | tuple) else f"a {shortened(type(value).__name__)}"
+    return "a list" if isinstance(value, list | tuple) else f"a {one_line(type(value).__name__)}"
 
 
 def read_words(name: str) -> frozenset[str]:
@@ -113,7 +113,7 @@ def read_words(name: str) -> frozenset[str]:
 
 def as_key(key: object) -> str:
     """A key of a mapping as text; the keys of a spec all are."""
-    return key if isinstance(key, str) else shown(key)
+    return key if isinstance(key, str) else echo(key)
 
 
 def place(where: str, location: Location) -> str:
@@ -124,7 +124,7 @@ def place(where: str, location: Location) -> str:
 def _step(key: str | int) -> str:
     if isinstance(key, int):
         return f"[{key}]"
-    return f".{key}" if re.fullmatch(r"[A-Za-z_]\w{0,59}", key, re.ASCII) else f"[{shown(key)}]"
+    return f".{key}" if re.fullmatch(r"[A-Za-z_]\w{0,59}", key, re.ASCII) else f"[{echo(key)}]"
 
 
 if TYPE_CHECKING:  # what is due is told without the model of specs
@@ -218,7 +218,7 @@ def _explanation(detail: Any, at: Location, model_fields: Fields) -> list[tuple[
     field = next((model_fields[step] for step in at if isinstance(step, str) and step in model_fields), None)
     such_as = f", such as {field.examples[0]}" if field is not None and field.examples else ""
     filled = {**facts, "description": field.description if field else "", "such_as": such_as}
-    return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=shown(detail["input"]), **filled))]
+    return [(at, _MESSAGES.get(detail["type"], _OTHERWISE).format(given=echo(detail["input"]), **filled))]
 
 
 def _one_of(expected: str, value: object) -> str:
@@ -226,18 +226,18 @@ def _one_of(expected: str, value: object) -> str:
     choices = expected.replace(" or ", ", ").replace("'", "").split(", ")
     hint = did_you_mean(value[:LONGEST_ECHO], choices) if isinstance(value, str) else ""
     hint = f". {hint}" if hint.startswith("Did") else ""
-    return f"must be one of {', '.join(choices)}, not {shown(value)}{hint}"
+    return f"must be one of {', '.join(choices)}, not {echo(value)}{hint}"
 
 
 def mapping_of(model: type[BaseModel], example: str) -> BeforeValidator:
-    """What reads a mapping within a spec as a model, and tells all mistakes in it; nothing stays nothing."""
+    """A validator that reads a mapping within a spec as a model, and tells all mistakes in it; None stays None."""
     from pydantic import BeforeValidator, ValidationError
 
     def read(value: object) -> object:
         if value is None or isinstance(value, model):
             return value
         if not isinstance(value, dict):
-            raise ValueError(f"must be a mapping such as {example}, not {shown(value)}")
+            raise ValueError(f"must be a mapping such as {example}, not {echo(value)}")
         try:
             return model.model_validate(value)
         except ValidationError as error:

@@ -37,6 +37,8 @@ from dphist_pipeline.estimates.budget import LARGEST_EPSILON, LARGEST_SCALE
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec._calendar_axes import CalendarAxisSpec, day_not_before
 from dphist_pipeline.spec._engines import EngineField
+from dphist_pipeline.spec._family_tables import MECHANISM as TABLES
+from dphist_pipeline.spec._family_tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._quality import (
     DEFAULT_ROWS,
     DEFAULT_SHARE,
@@ -48,8 +50,6 @@ from dphist_pipeline.spec._quality import (
 )
 from dphist_pipeline.spec._query_files import MECHANISM as WORKLOAD
 from dphist_pipeline.spec._query_files import SETTING, by_cells, with_queries
-from dphist_pipeline.spec._tables import MECHANISM as TABLES
-from dphist_pipeline.spec._tables import Tables, TablesSpec, family_of
 from dphist_pipeline.spec._upstream import AssetName, check_automation, refuse_timeless
 from dphist_pipeline.spec.amount_axes import FEWEST_PARTS, parts_for, refused_with_amount
 from dphist_pipeline.spec.axes import EXAMPLE, KINDS, MOST_CELLS, Axes, digested_axes
@@ -63,10 +63,10 @@ from dphist_pipeline.spec.fields import (
     ShowBelow,
     Text,
     Title,
-    declared,
-    digested,
-    listed,
+    digest_fields_of,
     remarks_of_name,
+    spec_field,
+    tuple_of,
 )
 from dphist_pipeline.spec.loading import ADDRESSES, COMPONENT, FOR_EACH, Build, CodeListsOf, from_file, from_templates
 from dphist_pipeline.spec.mistakes import (
@@ -76,9 +76,9 @@ from dphist_pipeline.spec.mistakes import (
     SpecError,
     WhichSpec,
     as_key,
+    echo,
     mapping_of,
     place,
-    shown,
     with_location,
 )
 from dphist_pipeline.spec.periods import MONTHS, Length, Month, Period, PeriodRule, WeekStart, known_zone
@@ -97,7 +97,7 @@ from dphist_pipeline.spec.sources import (
     SqlFile,
     TextFormat,
     placeholders_of,
-    resolved,
+    resolved_address,
 )
 from dphist_pipeline.spec.sources import privacy_unit as unit_of
 from dphist_pipeline.spec.unit_axes import AHEAD, OF_UNIT, UnitAxisSpec, read_axes, with_columns
@@ -125,7 +125,7 @@ class Registry(Protocol):
     def settings_of(self, mechanism: Any) -> dict[str, object]:
         """All settings of a mechanism as plain JSON values, which specs are charged by."""
 
-    def advised(self, mechanism: Any, written: Mapping[str, object]) -> list[str]:
+    def advice_on_settings(self, mechanism: Any, written: Mapping[str, object]) -> list[str]:
         """A sentence about settings that do better than defaults, where a mechanism has some and none was written."""
 
 
@@ -136,7 +136,7 @@ OURS = ("dp/", "dagster/")
 
 def _not_ours(key: str) -> str:
     if key.startswith(OURS):
-        raise ValueError(f"{shown(key)} begins with {' or '.join(OURS)}, which are not yours to set; choose another")
+        raise ValueError(f"{echo(key)} begins with {' or '.join(OURS)}, which are not yours to set; choose another")
     return key
 
 
@@ -160,8 +160,8 @@ class Translation(BaseModel):
     owners: Owners = ()
     description: Annotated[Text | None, Field(description="text")] = None
 
-    def normalised(self) -> dict[str, Any]:
-        """As a JSON value."""
+    def as_json(self) -> dict[str, Any]:
+        """All fields as a JSON value."""
         return {**self.model_dump(), "owners": list(self.owners)}
 
 
@@ -173,7 +173,7 @@ MOST_FILES_AROUND = 400
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
 # A field is part of the digest that is charged (IN_DIGEST), is not (NOT_IN_DIGEST), or is where it differs from its
 # default (LATER): fields that came after the first charges, whose specs must keep their digests.
-NOT_IN_DIGEST = declared(digest=False)
+NOT_IN_DIGEST = spec_field(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 
 UNSEEN_CUT = (
@@ -214,7 +214,9 @@ class DeclaredRelease(EngineField):
     component: ClassVar[str] = COMPONENT  # the `type` of its file
     other_names: ClassVar[tuple[str, ...]] = ("neighbors", FOR_EACH)  # that a file may have beside the fields
 
-    release: Annotated[ReleaseName, declared(digest=True, description="the release's name, such as weekly_admissions")]
+    release: Annotated[
+        ReleaseName, spec_field(digest=True, description="the release's name, such as weekly_admissions")
+    ]
     title: Annotated[Title, NOT_IN_DIGEST] = ""
     # Words for people: what a row is, in the plural, and who is protected.
     counted: Annotated[Title, NOT_IN_DIGEST] = ""
@@ -228,30 +230,30 @@ class DeclaredRelease(EngineField):
     max_rows_per_unit: Annotated[
         int,
         Field(strict=True, ge=1, le=LARGEST_BOUND),
-        declared(
+        spec_field(
             digest=True, description="how many rows of one person count, per period; the privacy promise rests on it"
         ),
     ]
     neighbours: Annotated[
         Neighbours,
         BeforeValidator(lambda word: _SPELLINGS.get(word, word) if isinstance(word, str) else word),
-        declared(
+        spec_field(
             digest=True,
             description="add_remove or substitute",
             validation_alias=AliasChoices("neighbours", "neighbors"),
         ),
     ]
-    epsilon: Annotated[Epsilon, declared(digest=True, description="the privacy budget of one period, such as 0.5")]
-    account: Annotated[Name, declared(digest=True, description="the ledger account that pays, such as health")]
+    epsilon: Annotated[Epsilon, spec_field(digest=True, description="the privacy budget of one period, such as 0.5")]
+    account: Annotated[Name, spec_field(digest=True, description="the ledger account that pays, such as health")]
     mechanism: Annotated[
         Text,
-        declared(digest=True, description="the name of a mechanism, such as geometric; there is no default"),
+        spec_field(digest=True, description="the name of a mechanism, such as geometric; there is no default"),
     ]
     settings: Annotated[dict[str, Any], IN_DIGEST] = Field(default={})
     max_cells: Annotated[int, Field(strict=True, ge=1, le=10 * MOST_CELLS), IN_DIGEST] = MOST_CELLS
     tables: Annotated[Tables, LATER] = None
     axes: Annotated[
-        Axes, declared(digest=True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])
+        Axes, spec_field(digest=True, description=f"a list of axes, such as {EXAMPLE}", examples=[f"[{EXAMPLE}]"])
     ]
     take: Annotated[Take, LATER] = "all"
     quality: Annotated[Quality, LATER] = None
@@ -271,7 +273,7 @@ class DeclaredRelease(EngineField):
     last_period: Annotated[str | None, NOT_IN_DIGEST] = None
     schedule: Annotated[
         Schedule | None,
-        declared(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
+        spec_field(digest=False, description='a cron line of five fields such as "0 6 * * MON"'),
     ] = None
     automation: Annotated[Literal["eager", "on_cron"] | None, NOT_IN_DIGEST] = None
     freshness: Annotated[int | None, Field(strict=True, ge=0, le=LONGEST_DELAY), NOT_IN_DIGEST] = None
@@ -327,7 +329,7 @@ class DeclaredRelease(EngineField):
     @classmethod
     def _known_mechanism(cls, name: str) -> str:
         if name not in (names := cls.registry.names()):
-            raise ValueError(f"there is no mechanism {shown(name)}. {did_you_mean(name[:LONGEST_ECHO], names)}")
+            raise ValueError(f"there is no mechanism {echo(name)}. {did_you_mean(name[:LONGEST_ECHO], names)}")
         return name
 
     @field_validator("settings", mode="before")
@@ -427,7 +429,7 @@ class DeclaredRelease(EngineField):
     @field_validator("files_before", "files_after")
     @classmethod
     def _files_of_periods(cls, files: int, info: ValidationInfo) -> int:
-        if files and "source" in info.data and not placeholders_of(resolved(info.data["source"])):
+        if files and "source" in info.data and not placeholders_of(resolved_address(info.data["source"])):
             raise ValueError(f"has no use where `source` does not say which files a period needs; use {NAMES} in it")
         return files
 
@@ -514,7 +516,7 @@ class DeclaredRelease(EngineField):
         Relative paths start from `base`; messages call the mapping `where`; without `code_lists`, no code list is read.
         """
         if not isinstance(attributes, Mapping):
-            raise SpecError([(where, f"must be a mapping with the fields of the release, not {shown(attributes)}")])
+            raise SpecError([(where, f"must be a mapping with the fields of the release, not {echo(attributes)}")])
         try:
             context = {"base": Path(base).resolve(), "code_lists": code_lists}
             return cls.model_validate({as_key(key): value for key, value in attributes.items()}, context=context)
@@ -616,7 +618,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def cells(self) -> int:
-        """How many cells are published."""
+        """The number of cells that are published."""
         if self.family is None:
             return self.domain.cells
         return sum(self.family.grid(axes).cells for axes in self.family.tables)
@@ -637,7 +639,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def mechanism_epsilon(self) -> Fraction:
-        """What the mechanism has of epsilon: all that no quality table takes."""
+        """The mechanism's part of epsilon: all that no quality table takes."""
         return self.epsilon if self.quality is None else self.epsilon * (1 - self.quality.share)
 
     @property
@@ -646,7 +648,7 @@ class DeclaredRelease(EngineField):
         remarks = remarks_of_name(self.release) + sources.remarks(
             self.source_sql, self.trusted_sql, self.account, self.privacy_unit.columns
         )
-        remarks += self.registry.advised(self.built_mechanism, self.settings)
+        remarks += self.registry.advice_on_settings(self.built_mechanism, self.settings)
         remarks += [remark for axis in self.axes for remark in getattr(axis, "remarks", ())]
         remarks += sources.remarks_of_letters(self.source, self.csv_encoding, self.domain)
         if self.has_placeholders:
@@ -696,7 +698,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def history_days(self) -> int:
-        """How many days before a period some of its rows look back to."""
+        """The number of days before a period that some of its rows look back to."""
         return max((axis.days for axis in self.axes if isinstance(axis, UnitAxisSpec)), default=0)
 
     @property
@@ -740,22 +742,22 @@ class DeclaredRelease(EngineField):
         mechanism: NamedMechanism = self.registry.build(self.mechanism, self.plain_settings)
         return mechanism
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """Every field as a JSON value: exact fractions as text, defaults filled in, `source` as written."""
         special: dict[str, object] = {
             "epsilon": str(self.epsilon),
             "settings": self.registry.settings_of(self.built_mechanism),
-            "axes": [axis.normalised() for axis in self.axes],
+            "axes": [axis.as_json() for axis in self.axes],
             "owners": list(self.owners),
             "deps": list(self.deps),
-            "translation": self.translation and self.translation.normalised(),
+            "translation": self.translation and self.translation.as_json(),
             "source": str(self.source),
             "privacy_unit": str(self.privacy_unit),
-            "quality": self.quality and self.quality.normalised(),
-            "tables": self.tables and self.tables.normalised(),
-            "derive": [one.normalised() for one in self.derive],
-            "keep": [condition.normalised() for condition in self.keep],
-            "figures": [figure.normalised() for figure in self.figures],
+            "quality": self.quality and self.quality.as_json(),
+            "tables": self.tables and self.tables.as_json(),
+            "derive": [one.as_json() for one in self.derive],
+            "keep": [condition.as_json() for condition in self.keep],
+            "figures": [figure.as_json() for figure in self.figures],
             # A file may move, but what the query says may not change unnoticed.
             "source_sql": self.source_sql and f"sha256:{self.source_sql.query.sha256}",
         }
@@ -764,16 +766,16 @@ class DeclaredRelease(EngineField):
         return {field: getattr(self, field) for field in type(self).model_fields} | special
 
     @cached_property
-    def digested(self) -> Mapping[str, object]:
+    def digest_facts(self) -> Mapping[str, object]:
         """The fields that are part of the digest, as JSON values."""
-        facts = digested(self, {**self.normalised(), "axes": digested_axes(self.axes)})
+        facts = digest_fields_of(self, {**self.as_json(), "axes": digested_axes(self.axes)})
         # What says the default aloud changes nothing.
         return {name: value for name, value in facts.items() if (name, value) != ("period_format", ISO)}
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of all fields that are part of the digest, in hex."""
-        return sha256(self.digested)
+        return sha256(self.digest_facts)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The spec with other fields; what was derived from it before is derived anew."""
@@ -784,7 +786,7 @@ class DeclaredRelease(EngineField):
 
     def period_named(self, key: str) -> Period:
         """The period with that key; raises PeriodError for another day than the first of a period."""
-        return self.period_rule.named(key)
+        return self.period_rule.period_of(key)
 
     def latest_period(self, now: datetime) -> Period:
         """The last period that ended at least `release_delay_days` ago."""
@@ -799,18 +801,18 @@ class DeclaredRelease(EngineField):
         before = self.files_before
         if self.history_days and period.start is not None:
             begins = period.start - timedelta(days=self.history_days)
-            if "period" in placeholders_of(resolved(self.source)):
+            if "period" in placeholders_of(resolved_address(self.source)):
                 first = period
                 while first.start is not None and first.start > begins:
                     first, before = self.period_before(first), before + 1
             else:
                 period = replace(period, start=begins)
-        return self.expected(period, self.period_rule, before, self.files_after)
+        return self.expected_addresses(period, self.period_rule, before, self.files_after)
 
     def own_files_span(self, period: Period) -> Period:
         """The stretch of time whose rows some period looks for in the own files of a period: see `sources`."""
         return sources.own_files_span(
-            resolved(self.source), period, self.period_rule, self.files_before, self.files_after
+            resolved_address(self.source), period, self.period_rule, self.files_before, self.files_after
         )
 
     def refuse_unfinished(self, period: Period, now: datetime) -> None:
@@ -819,7 +821,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def period_rule(self) -> PeriodRule:
-        """How the release cuts time."""
+        """The rule by which the release cuts time."""
         first_month = MONTHS.index(self.quarter_starts) + 1
         return PeriodRule(
             self.period, self.week_starts, self.time_zone, self.release_delay_days, first_month, self.last_period
@@ -835,7 +837,7 @@ class CubeSpec(BaseModel):
     privacy_unit: Annotated[PrivacyUnit, BeforeValidator(unit_of)]
     max_rows_per_unit: Annotated[int, Field(strict=True, ge=1, le=LARGEST_BOUND)]
     neighbours: Neighbours
-    unit_normalise: Annotated[tuple[NormalForm, ...], listed()]
+    unit_normalise: Annotated[tuple[NormalForm, ...], tuple_of()]
     derive: Derive
     keep: Keep
 
@@ -852,7 +854,7 @@ class CubeSpec(BaseModel):
         return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
 
     @classmethod
-    def checked(cls, domain: object, written: Mapping[str, object], asker: str) -> Self:
+    def of_arguments(cls, domain: object, written: Mapping[str, object], asker: str) -> Self:
         """The arguments, without mistakes.
 
         `domain`: a grid, or its axes as a spec writes them. `asker`: the function that was called, for messages.

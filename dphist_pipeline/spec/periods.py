@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
-from dphist_pipeline.spec.mistakes import LONGEST_ECHO, PeriodError, shown
+from dphist_pipeline.spec.mistakes import LONGEST_ECHO, PeriodError, echo
 
 Length = Literal["week", "month", "quarter", "year", "none"]
 WeekStart = Literal["monday", "sunday"]
@@ -48,7 +48,7 @@ class Period:
 
 @dataclass(frozen=True)
 class PeriodRule:
-    """How a release cuts time.
+    """A rule that cuts time into the periods of a release.
 
     Attributes:
         week_starts: the first day of a week.
@@ -69,7 +69,7 @@ class PeriodRule:
         """The local midnight at which the last period ends; None where a release goes on."""
         return self._from(self._first_day(date.fromisoformat(self.last_day))).end if self.last_day else None
 
-    def named(self, key: object) -> Period:
+    def period_of(self, key: object) -> Period:
         """The period with that key: its first day, its week, or `all`.
 
         A week is numbered as by ISO where it starts on Monday (2026-W10), as by epidemiologists where it starts on
@@ -244,4 +244,4 @@ def known_zone(zone: str) -> str:
         pass
     near = get_close_matches(zone[:LONGEST_ECHO], sorted(available_timezones()), n=2, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise ValueError(f"there is no time zone {shown(zone)}; use a name such as UTC or Europe/Brussels.{hint}")
+    raise ValueError(f"there is no time zone {echo(zone)}; use a name such as UTC or Europe/Brussels.{hint}")

@@ -17,8 +17,8 @@ from dphist_pipeline.base.domain import AmountAxis, BinnedAxis, CalendarAxis, Do
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.estimates.chosen_cells import Condition, QuestionRefused, chosen_cells
 from dphist_pipeline.estimates.family_choice import names_of_table
-from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, Text, listed, no_flag
-from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
+from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, Text, no_flag, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, mapping_of
 from dphist_pipeline.spec.sources import LARGEST_FILE, Decided, content_of_list
 
 MOST_FIGURES, MOST_BY, LARGEST_PER = 50, 4, 1e9
@@ -32,7 +32,7 @@ ENDINGS = (".csv", ".parquet")
 
 def _file(path: str) -> str:
     if not path.lower().endswith(ENDINGS):
-        raise ValueError(f"must be the path of a .csv or .parquet file, not {shown(path)}")
+        raise ValueError(f"must be the path of a .csv or .parquet file, not {echo(path)}")
     return path
 
 
@@ -106,7 +106,7 @@ class Figure(BaseModel):
     rate: RateField = None
     share: Annotated[dict[PublishedName, Any] | None, Field(min_length=1)] = None
     mean: MeanField = None
-    by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), listed(0, MOST_BY)] = ()
+    by: Annotated[tuple[PublishedName, ...], AfterValidator(_distinct), tuple_of(0, MOST_BY)] = ()
 
     @property
     def kind(self) -> str:
@@ -137,12 +137,12 @@ class Figure(BaseModel):
         having = [name for name, grid in grids.items() if {*self.names} <= names_of_table(grid)]
         return min(having, key=lambda name: grids[name].cells, default=None)
 
-    def normalised(self) -> dict[str, Any]:
-        """As a JSON value, without what is not set."""
+    def as_json(self) -> dict[str, Any]:
+        """All fields that are set, as a JSON value."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-Figures = Annotated[tuple[Annotated[Figure, mapping_of(Figure, EXAMPLE)], ...], listed(0, MOST_FIGURES)]
+Figures = Annotated[tuple[Annotated[Figure, mapping_of(Figure, EXAMPLE)], ...], tuple_of(0, MOST_FIGURES)]
 
 
 def refuse_untold(figures: Sequence[Figure], grids: Mapping[str, Domain]) -> None:
@@ -157,7 +157,7 @@ def refuse_untold(figures: Sequence[Figure], grids: Mapping[str, Domain]) -> Non
         raise MistakesError([(("figures",), problem)])
     for number, figure in enumerate(figures):
         if figure.name in [earlier.name for earlier in figures[:number]]:
-            mistakes.append((("figures", number, "name"), f"{shown(figure.name)} is another figure; choose a new name"))
+            mistakes.append((("figures", number, "name"), f"{echo(figure.name)} is another figure; choose a new name"))
         mistakes += [(("figures", number, *at), problem) for at, problem in _problems(figure, grids)]
     if mistakes:
         raise MistakesError(mistakes)
@@ -173,10 +173,10 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
     fields += [(("mean",), figure.mean.axis)] if figure.mean else []
     if unknown := [(at, name) for at, name in fields if name not in known]:
         problem = "is no axis of the release and no level of one"
-        return [(at, f"{shown(name)} {problem}. {did_you_mean(name, sorted(known))}") for at, name in unknown]
+        return [(at, f"{echo(name)} {problem}. {did_you_mean(name, sorted(known))}") for at, name in unknown]
     if taken := [place for place, name in enumerate(figure.by) if name in COLUMNS]:
         return [
-            (("by", place), f"{shown(figure.by[place])} is a column that figures have themselves") for place in taken
+            (("by", place), f"{echo(figure.by[place])} is a column that figures have themselves") for place in taken
         ]
     name = figure.grid(grids)
     if name is None:
@@ -186,7 +186,7 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
     asked = {axis_of[name] for name in (*(figure.share or ()), *([figure.mean.axis] if figure.mean else []))}
     if twice := [place for place, name in enumerate(figure.by) if axis_of[name] in asked]:
         return [
-            (("by", place), f"{shown(figure.by[place])} is the axis that the {figure.kind} is of") for place in twice
+            (("by", place), f"{echo(figure.by[place])} is the axis that the {figure.kind} is of") for place in twice
         ]
     if figure.share is not None:
         try:
@@ -196,7 +196,7 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
     if figure.mean is not None:
         axis = next(axis for axis in axes if axis.name == axis_of[figure.mean.axis])
         if not isinstance(axis, BinnedAxis) or isinstance(axis, CalendarAxis):
-            return [(("mean",), f"{shown(axis.name)} has no bins of numbers, so it has no mean")]
+            return [(("mean",), f"{echo(axis.name)} has no bins of numbers, so it has no mean")]
         edges = {
             "low": (axis.below, axis.lowest, figure.mean.low),
             "high": (axis.above, axis.highest, figure.mean.high),
@@ -211,7 +211,7 @@ def _problems(figure: Figure, grids: Mapping[str, Domain]) -> list[tuple[Locatio
 
 
 def figure_of(described: object) -> Figure:
-    """The figure that a JSON value describes, as `Figure.normalised` gives it.
+    """The figure that a JSON value describes, as `Figure.as_json` gives it.
 
     Raises:
         ValueError: it describes none.

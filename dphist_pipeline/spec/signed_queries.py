@@ -14,7 +14,7 @@ from typing import Any
 
 from dphist_pipeline.spec._query_parsing import content_of_query, line_of, open_parser, select_of, text_of
 from dphist_pipeline.spec._query_reach import AGGREGATES, Node, NotAccepted, check_reach
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 
 # What TRY cannot hold: what reads other rows, or makes several of one.
 _OF_MORE_ROWS = frozenset(("SUBQUERY", "WINDOW", "STAR", "POSITIONAL_REFERENCE"))
@@ -44,7 +44,7 @@ def read_query_file(file: Path, called: str) -> SignedQuery:
     Raises:
         ValueError: saying what is wrong on which line.
     """
-    name = shortened(called, 300)
+    name = one_line(called, 300)
     content = content_of_query(file, name)
     sql = content.decode("utf-8-sig")
     try:
@@ -64,10 +64,10 @@ def query_of(sql: str, sha256: str) -> SignedQuery:
     with open_parser() as parser:
         node = select_of(parser, sql)
         check_reach(node)
-        return SignedQuery(text_of(parser, node), text_of(parser, _tried(node)), sha256)
+        return SignedQuery(text_of(parser, node), text_of(parser, _query_with_try(node)), sha256)
 
 
-def _tried(node: Node) -> Node:
+def _query_with_try(node: Node) -> Node:
     """The query with TRY around each named item that looks at one row alone; conditions and joins still raise."""
     if node.get("type") != "SELECT_NODE":
         return node

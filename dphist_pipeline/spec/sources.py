@@ -39,8 +39,8 @@ from dphist_pipeline.base.reading import ENCODINGS, OPTIONS, QUOTE_ALL, QUOTES, 
 from dphist_pipeline.base.unit_forms import NormalForm as NormalForm
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._declared_instead import Instead, declared_instead
-from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, declared, listed, text
-from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, shown
+from dphist_pipeline.spec.fields import LONGEST_TEXT, Flag, Text, spec_field, text, tuple_of
+from dphist_pipeline.spec.mistakes import FromEnvironment, Location, MistakesError, checker, echo
 from dphist_pipeline.spec.periods import Period, PeriodRule
 from dphist_pipeline.spec.signed_queries import SignedQuery, read_query_file
 
@@ -75,7 +75,7 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
     rule = CodeListFolders((), lambda path: True) if decided is None else decided()
     content = None
     with suppress(OSError, RuntimeError, ValueError):
-        path = _allowed(file, rule)
+        path = _allowed_path(file, rule)
         content = None if path is None else _read(path)
     if content is None:
         raise ValueError(
@@ -86,14 +86,14 @@ def content_of_list(file: Path, decided: Decided | None) -> bytes:
     return content
 
 
-def _allowed(file: Path, rule: CodeListFolders) -> Path | None:
+def _allowed_path(file: Path, rule: CodeListFolders) -> Path | None:
     """The path with links resolved if an operator allowed it, else None."""
     path = file.resolve(strict=True)
-    below = any(path != folder and path.is_relative_to(folder) for folder in _resolved(rule.folders))
+    below = any(path != folder and path.is_relative_to(folder) for folder in _resolved_folders(rule.folders))
     return path if below and not rule.forbidden(path) else None
 
 
-def _resolved(folders: tuple[Path, ...]) -> list[Path]:
+def _resolved_folders(folders: tuple[Path, ...]) -> list[Path]:
     """The folders that exist, with links resolved."""
     mistakes = []
     for folder in folders:
@@ -163,7 +163,7 @@ def as_glob(address: str) -> str:
 
 
 def fillings(address: str, period: Period, rule: PeriodRule, before: int = 0, after: int = 0) -> list[dict[str, str]]:
-    """What stands for each placeholder, for one address after another that a period needs; for `fill_placeholders`.
+    """The values of each placeholder, for one address after another that a period needs; for `fill_placeholders`.
 
     Without a placeholder there is one filling, which is empty. `before`, `after`: so many stretches of time more, of
     the finest placeholder; with `{period}`, whole periods.
@@ -377,7 +377,7 @@ def source(value: object) -> Source:
         ValueError: for other kinds of files, and for addresses that are not left to the environment.
     """
     if not isinstance(value, str):
-        raise ValueError(f"must be text, the name or glob of Parquet or CSV files, not {shown(value)}")
+        raise ValueError(f"must be text, the name or glob of Parquet or CSV files, not {echo(value)}")
     if len(value) > LONGEST_SOURCE:
         raise ValueError(f"is longer than {LONGEST_SOURCE} characters; shorten it")
     if value.casefold().startswith(SERVER) or (isinstance(value, FromEnvironment) and SERVER in value.written):
@@ -392,7 +392,7 @@ def source(value: object) -> Source:
         raise ValueError("is compressed by bzip2, which is not read; use .csv.gz or .csv.zst, or better, Parquet")
     if ending_of(value) is None:
         endings = ", ".join(ending for ending, kind in FORMATS.items() if kind in ("parquet", "csv"))
-        raise ValueError(f"must end in .parquet or .csv, not {shown(value)}; name files ({endings}), not a folder")
+        raise ValueError(f"must end in .parquet or .csv, not {echo(value)}; name files ({endings}), not a folder")
     check_placeholders(value, secret=isinstance(value, FromEnvironment))
     return Source(value.written, str(value)) if isinstance(value, FromEnvironment) else Source(value)
 
@@ -435,7 +435,7 @@ def server_of(address: str) -> str:
         return SESSION
     match, secret = _SPARK.fullmatch(address), isinstance(address, FromEnvironment)
     if match is None or len(address) > 4000:
-        value = "what the variable holds" if secret else shown(address)
+        value = "what the variable holds" if secret else echo(address)
         raise ValueError(f"must be a server of Spark Connect, as sc://host:15002, or `session`, not {value}")
     if not secret and ";token=" in (match[3] or "").lower():
         raise ValueError("holds a token, which would stand in the ledger; set a variable, and write {{ env.NAME }}")
@@ -447,7 +447,7 @@ def _frame(value: str) -> Source:
     if isinstance(value, FromEnvironment) or not _FRAME.fullmatch(value):
         raise ValueError(
             "is a data frame that a Python program hands over; name it `frame:NAME`, NAME of lower-case letters, "
-            f"digits and _, beginning with a letter, at most 63 characters, not {shown(value)}"
+            f"digits and _, beginning with a letter, at most 63 characters, not {echo(value)}"
         )
     return Source(value)
 
@@ -456,17 +456,17 @@ def format_of(address: str) -> Format:
     """The format of a checked source."""
     if address.startswith(FRAME):
         return "frame"
-    return "postgres" if _SERVER.fullmatch(address) else FORMATS[ending_of(resolved(address)) or ""]
+    return "postgres" if _SERVER.fullmatch(address) else FORMATS[ending_of(resolved_address(address)) or ""]
 
 
-def resolved(address: str) -> str:
+def resolved_address(address: str) -> str:
     """A checked source with `{{ env.X }}` resolved, never shown; other text as it is."""
     return address.resolved if isinstance(address, Source) else address
 
 
 def absolute_pattern(address: str, base: Path) -> str:
     """Files, by name or glob, as an absolute glob; signs in the base folder's name are escaped."""
-    pattern = resolved(address)
+    pattern = resolved_address(address)
     return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(base))) / pattern)
 
 
@@ -505,7 +505,7 @@ def date_format(value: str) -> str:
     if not is_time_format(value) or not any(year in value.replace("%%", "") for year in ("%Y", "%y", "%-y")):
         raise ValueError(
             'must say how a date is written, as "%d/%m/%Y", of %Y %y %m %d %H %I %M %S %f %p %b %B %j %a %A and other '
-            f"signs, with a year; not {shown(value)}"
+            f"signs, with a year; not {echo(value)}"
         )
     return value
 
@@ -535,7 +535,7 @@ def _usual_encoding(value: object) -> Encoding:
     for encoding in ENCODINGS:
         if name == encoding:
             return encoding
-    raise ValueError(f"must be one of {', '.join(ENCODINGS)}, not {shown(value)}")
+    raise ValueError(f"must be one of {', '.join(ENCODINGS)}, not {echo(value)}")
 
 
 def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -547,13 +547,13 @@ def _apart(columns: tuple[str, ...]) -> tuple[str, ...]:
             problem = "holds a comma, which separates names in the ledger; rename the column in `source_sql`"
             mistakes.append(((number,), problem))
         elif column in columns[:number]:
-            mistakes.append(((number,), f"{shown(column)} is named twice; name it once"))
+            mistakes.append(((number,), f"{echo(column)} is named twice; name it once"))
     if mistakes:
         raise MistakesError(mistakes)
     return columns
 
 
-_UNIT_COLUMNS = checker(Annotated[tuple[Text, ...], AfterValidator(_apart), listed(1, MOST_UNIT_COLUMNS)])
+_UNIT_COLUMNS = checker(Annotated[tuple[Text, ...], AfterValidator(_apart), tuple_of(1, MOST_UNIT_COLUMNS)])
 
 
 def privacy_unit(value: object) -> PrivacyUnit:
@@ -565,7 +565,7 @@ def privacy_unit(value: object) -> PrivacyUnit:
 
 
 TextFormat = Annotated[Text, AfterValidator(format_of_text)]
-IN_DIGEST, LATER = declared(digest=True), declared(digest=True, later=True)
+IN_DIGEST, LATER = spec_field(digest=True), spec_field(digest=True, later=True)
 
 
 class RecordSource(BaseModel):
@@ -576,7 +576,7 @@ class RecordSource(BaseModel):
     source: Annotated[
         Source,
         BeforeValidator(source),
-        declared(digest=True, description="Parquet or CSV files, such as data/admissions/*.parquet"),
+        spec_field(digest=True, description="Parquet or CSV files, such as data/admissions/*.parquet"),
     ]
     # One sign, of ASCII, that is no letter, digit, quote or backslash; or a tab.
     csv_delimiter: Annotated[
@@ -592,26 +592,26 @@ class RecordSource(BaseModel):
         IN_DIGEST,
     ] = RFC
     csv_encoding: Annotated[
-        Encoding, BeforeValidator(_usual_encoding), declared(digest=True, later=True, description=_OF_ENCODINGS)
+        Encoding, BeforeValidator(_usual_encoding), spec_field(digest=True, later=True, description=_OF_ENCODINGS)
     ] = UTF_8
     source_table: Annotated[Text | None, LATER] = None
     hive: Annotated[Flag, LATER] = False
     decimal_comma: Annotated[Flag, LATER] = False
     thousands: Annotated[
         Literal[".", ",", " ", "'"] | None,
-        declared(digest=True, later=True, description="the sign between thousands of numbers in text"),
+        spec_field(digest=True, later=True, description="the sign between thousands of numbers in text"),
     ] = None
     privacy_unit: Annotated[
         PrivacyUnit,
         BeforeValidator(privacy_unit),
-        declared(
+        spec_field(
             digest=True,
             description="the column that names a person, or `row` where every row is another person",
             examples=["patient_id"],
         ),
     ]
     # How text that names a person is brought into one form before it is compared, in this order.
-    unit_normalise: Annotated[tuple[NormalForm, ...], listed(), Field(examples=["[trim, lower]"]), LATER] = ()
+    unit_normalise: Annotated[tuple[NormalForm, ...], tuple_of(), Field(examples=["[trim, lower]"]), LATER] = ()
 
     _base: Path = PrivateAttr(default_factory=Path.cwd)
 
@@ -674,7 +674,7 @@ class RecordSource(BaseModel):
 
     @property
     def source_format(self) -> Format:
-        """What the source is, by its name."""
+        """The format of the source, by its name."""
         return format_of(self.source)
 
     @property
@@ -693,11 +693,13 @@ class RecordSource(BaseModel):
 
         Of a server, a frame or an object store what is written, and never its address.
         """
-        return absolute_pattern(as_glob(resolved(self.source)), self.base) if self.has_files else str(self.source)
+        return (
+            absolute_pattern(as_glob(resolved_address(self.source)), self.base) if self.has_files else str(self.source)
+        )
 
     @property
     def reading(self) -> Reading:
-        """What would be read and how, as an operator allows it; the address as a spec or a command wrote it."""
+        """The reading that an operator would allow; the address as a spec or a command wrote it."""
         kind = self.source_format
         ways = {field.name: getattr(self, name) for name, field in OPTIONS.items()}
         folder, unit = self._source_folder, self.privacy_unit.columns

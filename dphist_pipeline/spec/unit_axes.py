@@ -18,8 +18,8 @@ from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.base.domain import Axis
 from dphist_pipeline.spec._binned_axes import BINNED_KEYS, BinnedAxisSpec, NamedAxis
 from dphist_pipeline.spec._categorical_axes import CategoricalAxisSpec
-from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, listed
-from dphist_pipeline.spec.mistakes import Location, MistakesError, shown, with_location
+from dphist_pipeline.spec.fields import Edge, Flag, PublishedName, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, with_location
 
 OF_UNIT = "of_unit"
 MOST_DAYS = 3_660
@@ -45,7 +45,7 @@ def _within(written: object) -> int | None:
 def _axis_of(written: object) -> object:
     if written is None or isinstance(written, NamedAxis):
         return written
-    raise ValueError(f"names no axis of this release that is read from a column, {shown(written)}; describe one here")
+    raise ValueError(f"names no axis of this release that is read from a column, {echo(written)}; describe one here")
 
 
 class UnitAxisSpec(NamedAxis):
@@ -64,7 +64,7 @@ class UnitAxisSpec(NamedAxis):
     start: Edge | None = None
     stop: Edge | None = None
     width: Edge | None = None
-    edges: Annotated[tuple[Edge, ...], listed(least=2)] | None = Field(default=None, examples=["[0, 2, 8, 31]"])
+    edges: Annotated[tuple[Edge, ...], tuple_of(least=2)] | None = Field(default=None, examples=["[0, 2, 8, 31]"])
     closed: Literal["left", "right"] = "left"
     below: Flag = False
     above: Flag = False
@@ -143,17 +143,17 @@ class UnitAxisSpec(NamedAxis):
         axis: Axis = self._shape.axis
         return axis
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON values; those of its bins where it has some, and the whole description of `of`."""
         fields: dict[str, object] = {"column": self.column, "name": self.name, OF_UNIT: self.of_unit}
         fields |= {} if self.within is None else {"within": self.within}
         if self.of is not None:
-            return fields | {"of": self.of.normalised()}
-        return {**self._shape.normalised(), **fields}
+            return fields | {"of": self.of.as_json()}
+        return {**self._shape.as_json(), **fields}
 
-    def digested(self) -> dict[str, object]:
-        """As `normalised`, without words that may change as a title may."""
-        return self.normalised() | ({} if self.of is None else {"of": self.of.digested()})
+    def digest_facts(self) -> dict[str, object]:
+        """As `as_json`, without words that may change as a title may."""
+        return self.as_json() | ({} if self.of is None else {"of": self.of.digest_facts()})
 
 
 def with_described(
@@ -193,8 +193,8 @@ def read_axes(axes: Iterable[NamedAxis]) -> tuple[tuple[Axis, ...], tuple[int | 
 
 
 def _reading(axis: NamedAxis) -> str:
-    """How an axis is read, as text: all but what it is called."""
-    return canonical_json({**axis.normalised(), "name": ""})
+    """The reading of an axis, as text: all but its name."""
+    return canonical_json({**axis.as_json(), "name": ""})
 
 
 def with_columns(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def test_an_error_of_duckdb_is_the_same_on_this_side(tmp_path: Path) -> None:
 
 
 def test_several_catalogues_have_one_process_and_it_ends(project: Project, monkeypatch) -> None:
-    started, start = [], catalogue_process._started
-    monkeypatch.setattr(catalogue_process, "_started", lambda: started.append(start()) or started[-1])
+    started, start = [], catalogue_process._start_process
+    monkeypatch.setattr(catalogue_process, "_start_process", lambda: started.append(start()) or started[-1])
     with catalogue_process.catalogue_process():
         assert started == [], "nothing is to be built yet"
         project.release()
@@ -199,7 +199,7 @@ def test_a_process_that_dies_is_said(project: Project, monkeypatch) -> None:
 
 def test_a_replay_a_refused_run_and_a_new_store_start_no_process(project: Project, monkeypatch, tmp_path: Path) -> None:
     project.release()
-    monkeypatch.setattr(catalogue_process, "_started", mock.Mock(side_effect=AssertionError("for nothing")))
+    monkeypatch.setattr(catalogue_process, "_start_process", mock.Mock(side_effect=AssertionError("for nothing")))
     assert project.release().replayed
     with pytest.raises(DphistError):
         project.release("2024-01-09")  # no first day of a week
@@ -250,7 +250,7 @@ def test_no_empty_catalogue_is_kept_where_python_keeps_no_compiled_files(tmp_pat
 
 def test_the_process_ends_when_its_starter_does() -> None:
     """A starter that is killed closes its standard input."""
-    process = catalogue_process._started()
+    process = catalogue_process._start_process()
     assert process.communicate("", timeout=120) == ("", None) and process.returncode == 0
 
 

@@ -432,8 +432,8 @@ def test_a_whole_number_below_the_least_figure_or_beside_a_hidden_one_is_not_tol
 def test_csv_rounds_as_arrow_does(places: int) -> None:
     values = np.concatenate([np.random.default_rng(1).normal(0, 1e4, 1_000), np.arange(-50, 50) / 8, [0.005, -0.001]])
     arrow = pc.add(pc.round(pa.array(values), places), 0.0).to_numpy()
-    assert csv_files._rounded(values, places).tobytes() == arrow.tobytes()
-    assert csv_files._rounded(np.array([7.426067411234568]), 11).tolist() == [7.42606741123]
+    assert csv_files._decimals(values, places).tobytes() == arrow.tobytes()
+    assert csv_files._decimals(np.array([7.426067411234568]), 11).tolist() == [7.42606741123]
 
 
 def test_nulls_are_found_in_parts_of_chunks() -> None:
@@ -446,4 +446,6 @@ def test_nulls_are_found_in_parts_of_chunks() -> None:
 @pytest.mark.parametrize("number", [1, csv_files.FEW])
 def test_texts_are_marked_alike_whether_few_or_many(number: int) -> None:
     column = pa.chunked_array([["=1+1", "-5 to 0", "", None, "plain", "@x"] * number])
-    assert csv_files._marked(column).to_pylist() == ["'=1+1", "-5 to 0", "", None, "plain", "'@x"] * number
+    assert (
+        csv_files._texts_without_formulas(column).to_pylist() == ["'=1+1", "-5 to 0", "", None, "plain", "'@x"] * number
+    )

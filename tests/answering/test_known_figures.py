@@ -34,7 +34,7 @@ from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.picture_sums import Grid, marginal
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.releasing.releases import Release
-from dphist_pipeline.spec._tables import TablesSpec, family_of
+from dphist_pipeline.spec._family_tables import TablesSpec, family_of
 from dphist_pipeline.spec.axes import domain_of
 
 pytestmark = [

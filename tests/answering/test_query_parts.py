@@ -7,7 +7,7 @@ import re
 import duckdb
 import pytest
 
-from dphist_pipeline.answering._query_parts import folded
+from dphist_pipeline.answering._query_parts import compact_statement
 
 HEAD = "CREATE MACRO answer() AS TABLE\n"
 
@@ -43,7 +43,7 @@ def parts_of(statement: str) -> list[str]:
     ],
 )
 def test_a_part_that_is_read_once_stands_where_it_is_read(query: str, parts: list[str]) -> None:
-    statement = folded(HEAD + query)
+    statement = compact_statement(HEAD + query)
     assert parts_of(statement) == parts
     with duckdb.connect() as connection:
         expected = connection.execute(query).fetchall()
@@ -53,6 +53,6 @@ def test_a_part_that_is_read_once_stands_where_it_is_read(query: str, parts: lis
 
 def test_parts_within_parts_are_written_in_their_place() -> None:
     parts = "WITH a AS (SELECT 1 AS x),\n-- Twice as much.\nb AS (SELECT 2 * x AS y FROM a)"
-    written = folded(f"{HEAD}{parts}\nSELECT y FROM b")
+    written = compact_statement(f"{HEAD}{parts}\nSELECT y FROM b")
     assert written == f"{HEAD}\nSELECT y FROM (SELECT 2 * x AS y FROM (SELECT 1 AS x) AS a) AS b"
-    assert folded("CREATE MACRO plain() AS TABLE SELECT 1") == "CREATE MACRO plain() AS TABLE SELECT 1"
+    assert compact_statement("CREATE MACRO plain() AS TABLE SELECT 1") == "CREATE MACRO plain() AS TABLE SELECT 1"

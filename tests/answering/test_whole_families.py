@@ -247,7 +247,7 @@ def test_no_whole_tables_of_levels_are_much_nearer_to_what_a_fit_wants() -> None
     """Convex costs of nested sums: where no move of one record helps, no whole table is nearer (Murota)."""
     exact = np.random.Generator(np.random.PCG64(11)).integers(20, 200, 512)
     tables = of_places(exact, 5)
-    wanted = whole_families._wanted(tables, PLACES_ONLY)
+    wanted = whole_families._target_sums(tables, PLACES_ONLY)
     groups = [one.steps[0][1] for one in wanted]
     counts = fit_population(tables).table(PLACES_ONLY)
 

@@ -17,7 +17,7 @@ from dphist_pipeline import mechanisms
 from dphist_pipeline.confidential import _queries as questions
 from dphist_pipeline.confidential import row_queries, scores
 from dphist_pipeline.errors import Halted, TryAgain
-from dphist_pipeline.ledger import amounts
+from dphist_pipeline.ledger import epsilon_text
 from dphist_pipeline.ledger import errors as ledger_errors
 
 ROOM = "dphist_pipeline.confidential"
@@ -162,7 +162,7 @@ def test_errors_of_the_ledger_only_say_something_and_none_passes_for_another() -
 
 
 def test_amounts_are_texts_too() -> None:
-    assert beyond_words(amounts) == ["With"]  # how many digits are told
+    assert beyond_words(epsilon_text) == ["With"]  # how many digits are told
 
 
 # What changes the books of a ledger: it alone does, entry by entry.
@@ -199,9 +199,9 @@ def test_a_change_of_the_books_would_be_noticed(line: str) -> None:
 # 9,150 until amounts split rows: their parts are staged, bounded, added up, and measured with noise of their own.
 # 9,250 until individual accounts: a filter between reading and bounding, and what their charges may state.
 # 9,750 until axes followed from several rows of one unit: six frozen classes with their proofs, and the walk over rows.
-MOST_LINES = 10_250
+MOST_LINES = 10_300
 # What the ledger says when it refuses decides nothing, as tests above hold: it is not among what a reviewer must trust.
-WORDS = {"errors.py", "amounts.py"}
+WORDS = {"errors.py", "epsilon_text.py"}
 # What runs only where an office has more than files here and a ledger in a file, and only where a spec asks for more.
 ELSEWHERE = (
     *("engines/", "reading/_object_stores.py", "reading/_databases.py"),

@@ -94,7 +94,7 @@ def inserted(office: Office, kind: str, account: str, facts: dict[str, object], 
             body=canonical_json({**facts, "year": last.facts["year"]}),
         )
         if key is not None:
-            made = Operator.load(key).signed(made)
+            made = Operator.load(key).with_signature(made)
         made = replace(made, hash=seal(made))
         marks = ", ".join("?" for _ in columns)
         connection.execute(f"INSERT INTO ledger_entry VALUES ({marks})", [vars(made)[name] for name in columns])

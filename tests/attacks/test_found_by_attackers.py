@@ -23,7 +23,7 @@ from dphist_pipeline.ledger.entries import Account, Entry, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.publishing.statements import Statement
-from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import _engine_choice as engines
 from dphist_pipeline.releasing.run import Run
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.releasing.store import Store

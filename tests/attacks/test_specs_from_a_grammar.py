@@ -234,7 +234,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
         6,
         lambda: patch.object(measurements, "_noisy", lambda exact, scale: exact),
     ),
-    "code lists read anywhere": ("the token", 21, lambda: patch.object(sources, "_allowed", any_list)),
+    "code lists read anywhere": ("the token", 21, lambda: patch.object(sources, "_allowed_path", any_list)),
     "templates in every field": (
         "the token",
         12,
@@ -275,7 +275,7 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a family that counts more rows": (
         "one unit moves counts",
         127,
-        lambda: patch.object(table_counts, "_kept", any_rows),
+        lambda: patch.object(table_counts, "_row_words", any_rows),
     ),
 }
 FIRST_TRIED = 600

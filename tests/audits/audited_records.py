@@ -24,7 +24,7 @@ from dphist_pipeline.confidential import cube
 from dphist_pipeline.confidential.journal import Journal
 from dphist_pipeline.confidential.measurements import PrivateRows
 from dphist_pipeline.ledger import opened
-from dphist_pipeline.releasing import row_quality, sanitizing
+from dphist_pipeline.releasing import quality_queries, sanitizing
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.run import Run
 
@@ -125,7 +125,7 @@ def _watched(log: JournalLog, key: bytes) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(one_engine())
         stack.enter_context(patch.object(sanitizing, "PrivateCounts", private_counts))
-        stack.enter_context(patch.object(row_quality, "PrivateRows", private_rows))
+        stack.enter_context(patch.object(quality_queries, "PrivateRows", private_rows))
         stack.enter_context(patch.object(Run, "refresh_catalogue", lambda run: None))
         stack.enter_context(patch.object(cube, "secrets", SimpleNamespace(token_bytes=lambda size: key[:size])))
         stack.enter_context(patch.object(opened, "utc_now", lambda: "2026-11-02T06:00:00Z"))

@@ -42,7 +42,7 @@ def asked(kind: Encoding, intervals: int = 4, epsilon: str = "1", **facts: Any) 
 def sent(question: Question, values: Values) -> Sent:
     """What contributors send who are asked once."""
     bodies = encoding.encode(question, values).astype(np.int64)
-    bodies[~encoding.sent(question, len(bodies))] = NOTHING
+    bodies[~encoding.sent_reports(question, len(bodies))] = NOTHING
     return bodies.reshape(len(values), -1)
 
 

@@ -42,8 +42,8 @@ BOUNDARY = (
             Mutation("noisy if fits else", "noisy if True else", "sums of large noisy costs wrap around"),
             Mutation('"partition": query.digest', '"partition": ""', "the journal forgets which groups were asked"),
             Mutation(
-                "WeightedSums(_unpack_lines(kept, self",
-                "query or (_unpack_lines(kept, self",
+                "WeightedSums(_unpack_lines(stored_lines, self",
+                "query or (_unpack_lines(stored_lines, self",
                 "a run goes on with its own weights",
             ),
             Mutation(
@@ -460,7 +460,7 @@ BOUNDARY = (
         ),
     ),
     Part(
-        "dphist_pipeline/estimates/laws/_reports.py",
+        "dphist_pipeline/estimates/laws/_report_law.py",
         ("answering/test_reported_answers.py", "statistical/test_report_intervals.py"),
         (
             Mutation("np.maximum(count, 0.0)) for", "count) for", "negative estimates lower the variance"),
@@ -481,7 +481,7 @@ BOUNDARY = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/individual.py",
+        "dphist_pipeline/confidential/row_filter.py",
         ("unit/test_individual_accounts.py",),
         (
             Mutation("if not facts.items() <= found.items() or", "if", "the state of another charge, or form, counts"),
@@ -509,7 +509,7 @@ BOUNDARY = (
         ),
     ),
     Part(
-        "dphist_pipeline/releasing/_individual.py",
+        "dphist_pipeline/releasing/_individual_charge.py",
         ("unit/test_individual_accounts.py",),
         (
             Mutation(
@@ -525,7 +525,7 @@ BOUNDARY = (
             Mutation("and charge.year == year:", "and charge.year:", "a state of another year counts"),
             Mutation("settled = books.state(charge) not in OPEN_STATES", "settled = True", "a charge lacks its state"),
             Mutation("charge.number < before.number", "True", "the newest states are forgotten within their year"),
-            Mutation("        with states.locked():\n", "        with suppress(ValueError):\n", "two charges at once"),
+            Mutation("        with states.lock():\n", "        with suppress(ValueError):\n", "two charges at once"),
             Mutation("            states.forget()\n", "", "what is no state stays"),
         ),
     ),

@@ -36,7 +36,7 @@ READING = (
         ),
     ),
     Part(
-        "dphist_pipeline/confidential/reading/declared_columns.py",
+        "dphist_pipeline/confidential/reading/column_sql.py",
         ("unit/test_declared_columns.py",),
         (
             Mutation(

@@ -35,7 +35,7 @@ from dphist_pipeline.ledger.entries import Entry, exact_text, seal
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.permissions import Permissions
 from dphist_pipeline.ledger.witness import Witness
-from dphist_pipeline.releasing import _engines as engines
+from dphist_pipeline.releasing import _engine_choice as engines
 from dphist_pipeline.releasing import sanitizing
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec import model, sources
@@ -302,7 +302,7 @@ WALLS = [
     ),
     Wall(
         "code lists are read anywhere",
-        lambda: patch.object(sources, "_allowed", any_file),
+        lambda: patch.object(sources, "_allowed_path", any_file),
         publishes_records_as_codes,
         f"{SOURCES}::test_no_records_are_published_as_the_codes_of_a_list",
     ),

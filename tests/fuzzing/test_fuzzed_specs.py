@@ -76,17 +76,17 @@ def check_message(error: DphistError) -> None:
 
 def check_round_trip(spec: ReleaseSpec, load: Load) -> None:
     """What was accepted is the same when it is read again, from its file and from its own description."""
-    described = spec.normalised()
+    described = spec.as_json()
     text = json.dumps(described, allow_nan=False)
     again = load()
-    assert again.digest == spec.digest and again.normalised() == described
+    assert again.digest == spec.digest and again.as_json() == described
     assert domain_of(json.loads(text)["axes"]) == spec.domain
     if spec.source_sql is None and "{{" not in text:
         told = ReleaseSpec.from_attributes(json.loads(text), spec.base)
         # A description has words of codes as labels, which are in digests.
-        assert told.digested == {**spec.digested, "axes": described["axes"]}
-        assert told.digest == spec.digest or spec.digested["axes"] != described["axes"]
-        assert told.normalised() == described
+        assert told.digest_facts == {**spec.digest_facts, "axes": described["axes"]}
+        assert told.digest == spec.digest or spec.digest_facts["axes"] != described["axes"]
+        assert told.as_json() == described
 
 
 def accepts(load: Load) -> bool:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dphist_pipeline.estimates.randomized_response import Encoding
 from dphist_pipeline.local import encoding as module
 from dphist_pipeline.local._coins import Chance
-from dphist_pipeline.local.encoding import NONE, chance_of, choose_values, encode, places_of, report_ids, sent
+from dphist_pipeline.local.encoding import NONE, chance_of, choose_values, encode, places_of, report_ids, sent_reports
 from dphist_pipeline.local.question import Part, Question
 
 ENCODINGS: list[Encoding] = ["symmetric", "optimized", "grr"]
@@ -274,19 +274,19 @@ def test_of_more_values_each_choice_is_as_likely(values: Sequence[object]) -> No
 
 def test_each_report_is_sent_with_the_declared_probability_and_its_own_draw() -> None:
     question = ask(even(3), values=2, participation=Fraction(1, 3))
-    kept = sent(question, 400_000)
+    kept = sent_reports(question, 400_000)
     deviation = math.sqrt(400_000 * 2) / 3
     assert kept.dtype == np.bool_ and abs(int(kept.sum()) - 400_000 / 3) < 8 * deviation
     assert abs(int((kept[:-1] & kept[1:]).sum()) - 400_000 / 9) < 9 * math.sqrt(400_000 / 9)
     assert 16 * deviation < 0.3 * 400_000 / 9
-    assert sent(replace(question, participation=Fraction(1)), 1000).all()
+    assert sent_reports(replace(question, participation=Fraction(1)), 1000).all()
 
 
 @pytest.mark.parametrize(("drawn", "kept"), [(0, True), (2, True), (3, False), (6, False)])
 def test_participation_is_exact(drawn: int, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(module, "uniform_below", lambda bound, size: asked.append(bound) or np.full(size, drawn))
-    assert sent(ask(even(3), participation=Fraction(3, 7)), 2).tolist() == [kept] * 2
+    assert sent_reports(ask(even(3), participation=Fraction(3, 7)), 2).tolist() == [kept] * 2
     assert asked == [7]
 
 

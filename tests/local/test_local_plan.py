@@ -16,7 +16,7 @@ from error_codes import coded
 from office import Office, Ran
 
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.local.costs import QuestionDesign, planned, remarks, write_question
+from dphist_pipeline.local.costs import QuestionDesign, plan_of, remarks, write_question
 from dphist_pipeline.local.partition import spans_of
 from dphist_pipeline.local.question import Question
 from dphist_pipeline.spec.collection import CollectionSpec
@@ -92,7 +92,7 @@ PROTOCOLS: list[dict[str, object]] = [
 @pytest.mark.parametrize("change", PROTOCOLS, ids=["chp", "split_budget", "sampled", "shp"])
 def test_planned_errors_are_those_of_simulated_collections(change: dict[str, object]) -> None:
     spec = collected(**change)
-    plan = planned(spec, CONTRIBUTORS)
+    plan = plan_of(spec, CONTRIBUTORS)
     for way in plan.ways:
         for number, where in enumerate(spans_of(spec, way.protocol)):
             edges = way.question.parts[where.part].edges
@@ -105,7 +105,7 @@ def test_planned_errors_are_those_of_simulated_collections(change: dict[str, obj
 @pytest.mark.parametrize("change", PROTOCOLS, ids=["chp", "split_budget", "sampled", "shp"])
 def test_the_worst_error_is_reached_by_none_or_by_all_values_and_never_passed(change: dict[str, object]) -> None:
     spec = collected(**change)
-    for way in planned(spec, CONTRIBUTORS).ways:
+    for way in plan_of(spec, CONTRIBUTORS).ways:
         where = spans_of(spec, way.protocol)[-1]
         intervals = way.question.parts[where.part].intervals
         largest = np.zeros(len(where.atoms))
@@ -120,10 +120,10 @@ def test_the_worst_error_is_reached_by_none_or_by_all_values_and_never_passed(ch
 
 
 def test_several_values_a_contributor_are_as_many_values() -> None:
-    several = planned(collected(values_per_contributor=4), 250)
-    one = planned(collected(), 1000)
+    several = plan_of(collected(values_per_contributor=4), 250)
+    one = plan_of(collected(), 1000)
     assert np.allclose(several.asked.errors[0].even, one.asked.errors[0].even)
-    summed = planned(collected(values_per_contributor=4, values="summed"), 250)
+    summed = plan_of(collected(values_per_contributor=4, values="summed"), 250)
     assert np.allclose(summed.asked.errors[0].even, one.asked.errors[0].even)
     assert {way.encodings for way in summed.encodings} == {"symmetric", "optimized"}
 
@@ -132,7 +132,7 @@ def test_bits_and_bytes_are_those_of_packed_reports() -> None:
     def sizes(**change: object) -> dict[tuple[str, str], tuple[int, int]]:
         return {
             (way.protocol, way.encodings): (way.question.contributor_bits, way.question.contributor_bytes)
-            for way in planned(collected(**change), 100).ways
+            for way in plan_of(collected(**change), 100).ways
         }
 
     # 20 intervals of city and 4 of state share all boundaries but 6 and 18 of schools: 22 in all.
@@ -151,7 +151,7 @@ def test_bits_and_bytes_are_those_of_packed_reports() -> None:
 
 def test_a_plan_compares_what_else_could_serve_the_same_consumers() -> None:
     def others(**change: object) -> list[str]:
-        return list(dict.fromkeys(way.protocol for way in planned(collected(**change), 100).instead))
+        return list(dict.fromkeys(way.protocol for way in plan_of(collected(**change), 100).instead))
 
     assert others() == ["split_budget"] and others(protocol="split_budget") == ["chp"]
     assert others(protocol="sampled", participation="1/2") == ["chp", "split_budget"]
@@ -163,7 +163,7 @@ def test_a_plan_compares_what_else_could_serve_the_same_consumers() -> None:
 
 @pytest.mark.parametrize("change", PROTOCOLS, ids=["chp", "split_budget", "sampled", "shp"])
 def test_a_plan_has_every_protocol_by_every_encoding_and_the_declared_one(change: dict[str, object]) -> None:
-    plan = planned(collected(**change), 100)
+    plan = plan_of(collected(**change), 100)
     for protocol in {way.protocol for way in plan.ways}:
         encodings = [way.encodings for way in plan.ways if way.protocol == protocol]
         assert encodings[:3] == ["symmetric", "optimized", "grr"] and len(set(encodings)) == len(encodings)
@@ -172,7 +172,7 @@ def test_a_plan_has_every_protocol_by_every_encoding_and_the_declared_one(change
 
 def test_a_declared_mixture_of_encodings_is_one_of_the_ways(collecting: Collected) -> None:
     mixed: dict[str, Any] = {"protocol": "split_budget", "consumers": [CITY, {**STATE, "epsilon": 1, "bins": 2}]}
-    plan = planned(collected(**mixed), 100)
+    plan = plan_of(collected(**mixed), 100)
     assert plan.asked.encodings == "optimized, grr" and plan.encodings[-1].question == plan.asked.question
     out = collecting.local("plan", **mixed).out
     assert re.search("^split_budget +optimized, grr .*as declared *$", out, re.MULTILINE)
@@ -192,10 +192,10 @@ def test_an_office_is_told_what_it_must_not_conclude() -> None:
 
 
 def test_a_question_is_written_once_and_never_over_another(tmp_path: Path) -> None:
-    file, asked = tmp_path / "question.json", planned(collected(), 10).asked.question
+    file, asked = tmp_path / "question.json", plan_of(collected(), 10).asked.question
     assert write_question(asked, file) and not write_question(asked, file)
     assert Question.from_json(file.read_bytes()) == asked
-    other = planned(collected(round="2026-03-02"), 10).asked.question
+    other = plan_of(collected(round="2026-03-02"), 10).asked.question
     before = file.read_bytes()
     with pytest.raises(Refused, check=coded("question_exists"), match="holds something else"):
         write_question(other, file)
@@ -227,7 +227,7 @@ def test_a_plan_shows_costs_and_errors_of_each_way(collecting: Collected) -> Non
     assert (ran.code, ran.err) == (0, "")
     lines = [line.split() for line in ran.out.splitlines()]
     assert ["chp", "grr", "22", "5", "1", "1"] in lines
-    plan = planned(collected(), 5000)
+    plan = plan_of(collected(), 5000)
     for protocol in ("chp", "split_budget"):
         ways = [way for way in plan.ways if way.protocol == protocol]
         assert ["schools", "[0,", "6)", *(f"{way.errors[2].even[0]:.0f}" for way in ways)] in lines

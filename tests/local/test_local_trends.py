@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 from collection_scenario import collected
 
-from dphist_pipeline.local.encoding import encode, places_of, sent
+from dphist_pipeline.local.encoding import encode, places_of, sent_reports
 from dphist_pipeline.local.law import estimates, law_of
 from dphist_pipeline.local.partition import question_of, spans_of
 from dphist_pipeline.local.tally import Tally
@@ -66,7 +66,7 @@ class Collected:
 
     def collect(self, runs, number):
         """Estimates of a consumer's intervals in so many collections, shape (runs, intervals)."""
-        asked = sent(self.question, runs * self.salaries.size).reshape(runs, -1)
+        asked = sent_reports(self.question, runs * self.salaries.size).reshape(runs, -1)
         reports = encode(self.question, np.tile(self.salaries, runs)[asked.ravel(), None])
         return np.array([self._read(each, number) for each in np.split(reports, np.cumsum(asked.sum(axis=1))[:-1])])
 

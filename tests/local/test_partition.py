@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dphist_pipeline.local.encoding import encode
 from dphist_pipeline.local.law import estimates
-from dphist_pipeline.local.partition import merged, question_of, shares, spans, spans_of
+from dphist_pipeline.local.partition import merge_boundaries, question_of, shares, spans, spans_of
 from dphist_pipeline.local.tally import Tally
 from dphist_pipeline.spec.collection import CollectionSpec
 
@@ -49,7 +49,7 @@ def test_thirds_and_quarters_of_a_range_make_six_intervals() -> None:
 @QUICK
 @given(cuts=CUTS)
 def test_spans_are_the_merged_intervals_that_lie_within_each_interval(cuts: list[tuple[Fraction, ...]]) -> None:
-    boundaries = merged(cuts)
+    boundaries = merge_boundaries(cuts)
     assert list(boundaries) == sorted(set(sum(cuts, ())))
     atoms = list(pairwise(boundaries))
     for number, edges in enumerate(cuts):

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist_pipeline.estimates.randomized_response import Encoding, Odds, odds
-from dphist_pipeline.local.encoding import encode, sent
-from dphist_pipeline.local.law import estimates, law_of, projected
+from dphist_pipeline.local.encoding import encode, sent_reports
+from dphist_pipeline.local.law import estimates, law_of, project
 from dphist_pipeline.local.question import Part, Question
 from dphist_pipeline.local.tally import Tally
 
@@ -129,7 +129,7 @@ def test_what_encoders_send_is_estimated_with_the_spread_of_the_law(kind: Encodi
     values = np.tile([[0.5, 0.5]] * 10 + [[1.5, 2.5]] * 20 + [[math.nan, 9.0]] * 10, (runs, 1))
     true = np.array([20, 20, 20])
     bodies = encode(question, values).reshape(runs, -1, question.report_bytes)
-    kept = sent(question, bodies.shape[0] * bodies.shape[1]).reshape(bodies.shape[:2])
+    kept = sent_reports(question, bodies.shape[0] * bodies.shape[1]).reshape(bodies.shape[:2])
     found = []
     for run, came in zip(bodies, kept, strict=True):
         tally = Tally(question)
@@ -190,7 +190,7 @@ numbers = st.integers(-200, 200).map(lambda number: number / 8)
 @settings(deadline=None)
 @given(st.lists(numbers, min_size=1, max_size=7), st.integers(0, 300).map(lambda number: number / 8))
 def test_projected_values_are_the_nearest(values: list[float], total: float) -> None:
-    found = projected(np.array(values), total)
+    found = project(np.array(values), total)
     assert found == pytest.approx(nearest_by_search(np.array(values), total), abs=1e-9)
 
 
@@ -201,7 +201,7 @@ def test_projected_values_add_up_and_are_lowered_alike(values: list[float], tota
     # at 0 would not be above it (Karush, Kuhn, Tucker).
     given_values = np.array(values)
     before = given_values.copy()
-    found = projected(given_values, total)
+    found = project(given_values, total)
     scale = 1e-6 * (1 + total + np.abs(given_values).max())
     assert np.array_equal(given_values, before)
     assert (found >= 0).all() and found.sum() == pytest.approx(total, abs=scale)
@@ -213,10 +213,10 @@ def test_projected_values_add_up_and_are_lowered_alike(values: list[float], tota
 
 @pytest.mark.parametrize("total", [0.0, 5.0])
 def test_projected_values_of_one_interval_or_all_alike(total: float) -> None:
-    assert projected(np.array([-3.0]), total).tolist() == [total]
-    assert projected(np.array([7.0, 7.0]), total).tolist() == [total / 2] * 2
-    assert projected(np.array([1e20, 0.0]), total)[1] == 0
+    assert project(np.array([-3.0]), total).tolist() == [total]
+    assert project(np.array([7.0, 7.0]), total).tolist() == [total / 2] * 2
+    assert project(np.array([1e20, 0.0]), total)[1] == 0
 
 
 def test_projected_values_to_nothing_are_nothing() -> None:
-    assert not projected(np.array([3.0, 1.0, -2.0, 3.0]), 0.0).any()
+    assert not project(np.array([3.0, 1.0, -2.0, 3.0]), 0.0).any()

@@ -14,7 +14,7 @@ from reports_scenario import ALL_FINE, FIRST_BIT, NAME, NO_BIT, OTHER, QUESTION,
 from dphist_pipeline.local import reports
 from dphist_pipeline.local.contributor import Contributor, Report
 from dphist_pipeline.local.question import Part, Question
-from dphist_pipeline.local.reports import keep_lines, tallied
+from dphist_pipeline.local.reports import keep_lines, tally_of
 
 
 def line(number: int, body: bytes = FIRST_BIT, question: Question = QUESTION) -> bytes:
@@ -25,7 +25,7 @@ def kept(folder: Path, content: bytes) -> tuple[int, int, int]:
     """How many lines became reports, how many are none, and how many are reports to another question."""
     file = folder / f"{len(list(folder.iterdir()))}.parquet"
     refused = keep_lines(QUESTION, io.BytesIO(content), file)
-    tally, others = tallied(QUESTION, [file])
+    tally, others = tally_of(QUESTION, [file])
     assert others == ALL_FINE and tally.ones[0].tolist() == [tally.reports, *[0] * 9]
     assert set(refused) <= {"unreadable", "other question"}
     return tally.reports, refused["unreadable"], refused["other question"]
@@ -98,7 +98,7 @@ def test_reports_longer_than_a_piece_are_read(tmp_path: Path, monkeypatch: pytes
     assert len(body) > 1000
     lines = b"".join(line(number, body, wide) + b"\r\n" for number in range(5)) + b"q" * 10_000
     assert keep_lines(wide, io.BytesIO(lines), tmp_path / "a.parquet") == {"unreadable": 1}
-    assert tallied(wide, [tmp_path / "a.parquet"])[0].reports == 5
+    assert tally_of(wide, [tmp_path / "a.parquet"])[0].reports == 5
 
 
 def test_what_a_contributor_sends_comes_back_whole(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_what_a_contributor_sends_comes_back_whole(tmp_path: Path) -> None:
     sent = contributor.answer(question, [1.0, 5.0])
     lines = "\n".join(report.line(question) for report in sent).encode()
     assert keep_lines(question, io.BytesIO(lines), tmp_path / "a.parquet") == {}
-    tally, refused = tallied(question, [tmp_path / "a.parquet"])
+    tally, refused = tally_of(question, [tmp_path / "a.parquet"])
     bits = np.unpackbits(np.frombuffer(b"".join(report.body for report in sent), np.uint8).reshape(3, -1), axis=1)
     assert (tally.ones[0].tolist(), refused) == (bits.sum(axis=0)[:10].tolist(), ALL_FINE)
 
@@ -116,7 +116,7 @@ def test_hex_is_read_in_either_case(tmp_path: Path) -> None:
     told = Report(bytes.fromhex("0123456789abcdef") * 2, b"\xab\xc0").line(QUESTION)
     lines = f"{told}\n{told[:17]}{told[17:].upper()}\n".encode()
     assert keep_lines(QUESTION, io.BytesIO(lines), tmp_path / "a.parquet") == {}
-    tally, refused = tallied(QUESTION, [tmp_path / "a.parquet"])
+    tally, refused = tally_of(QUESTION, [tmp_path / "a.parquet"])
     assert (tally.ones[0].tolist(), refused["duplicate"]) == ([1, 0, 1, 0, 1, 0, 1, 1, 1, 1], 1)
 
 

@@ -33,7 +33,7 @@ from reports_scenario import (
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.local import reports
 from dphist_pipeline.local.question import Question
-from dphist_pipeline.local.reports import report_file, tallied
+from dphist_pipeline.local.reports import report_file, tally_of
 from examples import SOAKING
 
 HOSTILE = columns(
@@ -46,7 +46,7 @@ REFUSED = {"unreadable": 5, "other question": 1, "wrong length": 3, "malformed":
 
 def counted(*files: Path) -> tuple[list[int], dict[str, int]]:
     """Ones in each interval, and what was refused; all rows are one or the other."""
-    tally, refused = tallied(QUESTION, files)
+    tally, refused = tally_of(QUESTION, files)
     assert tally.reports + sum(refused.values()) == sum(pq.ParquetFile(file).metadata.num_rows for file in files)
     return tally.ones[0].tolist(), refused
 
@@ -155,7 +155,7 @@ def test_an_id_sent_a_hundred_thousand_times_counts_once(tmp_path: Path) -> None
 def test_sums_that_nobody_can_have_are_malformed(tmp_path: Path) -> None:
     sums = [b"\x80\x00\x80\x00", b"\x00\x00\x00\x01", b"\x00\x20\x00\x00"]
     held = columns(sums, names=[SUMMED.digest[:16]] * 3)
-    tally, refused = tallied(SUMMED, [written(tmp_path / "a.parquet", held)])
+    tally, refused = tally_of(SUMMED, [written(tmp_path / "a.parquet", held)])
     assert (tally.ones[0].tolist(), refused["malformed"]) == (first(3), 2)
 
 
@@ -216,7 +216,7 @@ def test_damaged_bytes_are_refused_or_counted_and_nothing_else(tmp_path: Path) -
             content[place] ^= 1 << rng.integers(8)
         (tmp_path / "b.parquet").write_bytes(content)
         try:
-            tallied(QUESTION, [tmp_path / "b.parquet"])
+            tally_of(QUESTION, [tmp_path / "b.parquet"])
             outcomes.add("counted")
         except Refused:
             outcomes.add("refused")
@@ -264,7 +264,7 @@ def test_a_dictionary_with_a_huge_word_fills_no_memory(tmp_path: Path) -> None:
         }
     )
     pq.write_table(rows, tmp_path / "bomb.parquet")
-    tally, refused = tallied(QUESTION, [tmp_path / "bomb.parquet"])
+    tally, refused = tally_of(QUESTION, [tmp_path / "bomb.parquet"])
     assert (tally.reports, refused["wrong length"]) == (0, 100_000)
 
 
@@ -280,7 +280,7 @@ def test_a_pipe_among_the_reports_is_left_out_and_refused_by_its_name(tmp_path: 
     os.mkfifo(tmp_path / "pipe.parquet")
     assert reports.files_at(f"{tmp_path}/*.parquet") == []
     with pytest.raises(Refused, match="a pipe or a device"):
-        tallied(QUESTION, [tmp_path / "pipe.parquet"])
+        tally_of(QUESTION, [tmp_path / "pipe.parquet"])
 
 
 def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,4 +298,4 @@ def test_a_file_that_changes_while_it_is_counted_is_refused(tmp_path: Path, monk
 
     monkeypatch.setattr(reports, "batches", changing)
     with pytest.raises(Refused, check=coded("reports_unreadable"), match="changed while they were counted"):
-        tallied(QUESTION, [file])
+        tally_of(QUESTION, [file])

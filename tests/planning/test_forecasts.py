@@ -208,7 +208,7 @@ def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(o
     office.with_release()
     estimates = pq.read_table(office.published() / "histogram.parquet")["estimate"].to_numpy().reshape(7, 3)
     own = ReleaseSpec.load("spec.yaml")
-    office.write_spec(release="by_ward", axes=[own.normalised()["axes"][1]])
+    office.write_spec(release="by_ward", axes=[own.as_json()["axes"][1]])
     found = published_before(ReleaseSpec.load("spec.yaml"), office.store / "public")
     assert (
         found is not None and found.about.startswith("wards, period all, as published") and "summed over" in found.about
@@ -216,16 +216,16 @@ def test_what_a_related_release_published_stands_in_summed_over_its_other_axes(o
     assert found.counts.tolist() == np.rint(np.maximum(estimates.sum(axis=0), 0)).astype(int).tolist()
     asked = ["forecast", "spec.yaml", "--mechanism", "dpcube", "--repeat", "1", "--json"]
     assert "wards, period all" in office.run(*asked).json["simulated_on"]
-    office.write_spec(release="turned", axes=own.normalised()["axes"][::-1])
+    office.write_spec(release="turned", axes=own.as_json()["axes"][::-1])
     turned = published_before(ReleaseSpec.load("spec.yaml"), office.store / "public")
     assert turned is not None and "summed" not in turned.about
     assert turned.counts.tolist() == np.rint(np.maximum(estimates.T, 0)).astype(int).tolist()
     for changed in ({"axes": [LINE]}, {"account": "another"}, {"privacy_unit": "row", "max_rows_per_unit": 1}):
-        office.write_spec(**{"release": "by_ward", "axes": [own.normalised()["axes"][1]], **changed})
+        office.write_spec(**{"release": "by_ward", "axes": [own.as_json()["axes"][1]], **changed})
         assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None, changed
     office.write_spec()
     assert office.run("withdraw", "wards", "all", "--reason", "wrong").code == 0
-    office.write_spec(release="by_ward", axes=[own.normalised()["axes"][1]])
+    office.write_spec(release="by_ward", axes=[own.as_json()["axes"][1]])
     assert published_before(ReleaseSpec.load("spec.yaml"), office.store / "public") is None
 
 

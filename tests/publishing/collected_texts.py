@@ -21,7 +21,7 @@ from dphist_pipeline.publishing.rendering import _environment
 
 PACKAGE = Path(dphist_pipeline.__file__).parent
 TEMPLATES = PACKAGE / "publishing" / "templates"
-FUNCTIONS = ("gettext", "ngettext", "pgettext", "marked")
+FUNCTIONS = ("gettext", "ngettext", "pgettext", "mark_text")
 HEAD = """msgid ""
 msgstr ""
 "Language: {code}\\n"

@@ -140,7 +140,14 @@ def german(axes: list[dict[str, Any]], estimate: Any = None, code: str = "de", *
     found = estimate or made(axes)
     return release_card(
         found,
-        {**FACTS, "axes": axes, "cells": found.domain.cells, "language": code, "noise": texts.marked(NOISE), **changes},
+        {
+            **FACTS,
+            "axes": axes,
+            "cells": found.domain.cells,
+            "language": code,
+            "noise": texts.mark_text(NOISE),
+            **changes,
+        },
     )
 
 
@@ -171,7 +178,7 @@ def test_bins_of_a_quality_table_and_hidden_figures_are_in_the_cards_language(ma
     bins = enumerate(ReaderAxis(domain_of([AGE]).axes[0]).labels)
     rows: list[dict[str, Any]] = [{"statistic": "cut", "axis": None, "position": None, "category": None, **cut}]
     rows += [{"statistic": "cut", "axis": "age", "position": at, "category": name, **cut} for at, name in bins]
-    facts = {**FACTS, "axes": [AGE], "cells": few.size, "language": "de", "noise": texts.marked(NOISE)}
+    facts = {**FACTS, "axes": [AGE], "cells": few.size, "language": "de", "noise": texts.mark_text(NOISE)}
     for show_below in (None, 10):
         page = release_card(made([AGE], few), {**facts, "show_below": show_below}, rows)
         assert outside(page) == set()

@@ -50,15 +50,15 @@ def test_what_came_later_makes_a_card_outdated_and_not_altered(public: Path) -> 
     first, second = publish(public, 0), publish(public, 1)
     publish(public, 2)
     # No card names a later period, so none has to be made anew with each.
-    assert not pages(first).outdated() and not pages(second).outdated()
+    assert not pages(first).outdated_pages() and not pages(second).outdated_pages()
     revised = publish(public, 0, revision=2, total=5000)
-    assert [*pages(second).outdated()] == [CARD] and not pages(revised).outdated()
+    assert [*pages(second).outdated_pages()] == [CARD] and not pages(revised).outdated_pages()
     PublishedFolder(revised).mark_withdrawn(NOTE, public.parent / "scratch")
     PublishedFolder(first).mark_withdrawn(NOTE, public.parent / "scratch")
     DerivedFiles(public).write_current_files(public.parent / "scratch")
     DerivedFiles(public).set_notices(public.parent / "scratch")
     for folder in (first, second, revised):
-        assert not pages(folder).altered()
+        assert not pages(folder).altered_pages()
 
 
 def test_a_card_that_no_revision_before_it_explains_is_altered(public: Path) -> None:
@@ -67,4 +67,4 @@ def test_a_card_that_no_revision_before_it_explains_is_altered(public: Path) -> 
     card = (second / CARD).read_text(encoding="utf-8")
     assert "300" in card
     (second / CARD).write_text(card.replace("300", "301"), encoding="utf-8")
-    assert pages(second).altered() == {CARD}
+    assert pages(second).altered_pages() == {CARD}

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.laws import ReportLaw
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.drawing import INK, NUMBER
-from dphist_pipeline.publishing.formatting import shortened, shortened_inside, shown_number, told_apart, visible
+from dphist_pipeline.publishing.formatting import shortened_inside, shortened_text, shown_number, told_apart, visible
 from dphist_pipeline.publishing.pages import picture_facts, picture_page
 from dphist_pipeline.publishing.picture_sums import Grid, group_axis, marginal
 from dphist_pipeline.publishing.pictures import BLUES, GREY, Picture, all_pictures, colour_bounds
@@ -325,9 +325,9 @@ def test_numbers_are_whole_or_have_one_digit_after_the_point() -> None:
 
 
 def test_a_long_name_is_cut_off_by_its_width() -> None:
-    assert shortened("surgery", 7) == "surgery" and shortened("surgery", 6) == "surge…"
-    assert shortened("漢字漢字", 8) == "漢字漢字" and shortened("漢字漢字", 7) == "漢字漢…"
-    assert shortened("", 3) == ""
+    assert shortened_text("surgery", 7) == "surgery" and shortened_text("surgery", 6) == "surge…"
+    assert shortened_text("漢字漢字", 8) == "漢字漢字" and shortened_text("漢字漢字", 7) == "漢字漢…"
+    assert shortened_text("", 3) == ""
 
 
 def test_a_title_of_any_length_takes_at_most_four_lines() -> None:

@@ -173,7 +173,7 @@ def test_values_that_the_cap_cut_are_hidden_where_either_number_is_below_the_rul
     counted: float, cut: float, told: tuple[str, ...]
 ) -> None:
     made = BoundingEffect("medicine", counted=counted, cut=cut, ci_lower=cut - 10, ci_upper=cut + 10)
-    assert quality_command._Told(20, 0).of_cut(made, {}) == told
+    assert quality_command._QualityText(20, 0).of_cut(made, {}) == told
 
 
 def test_tables_whose_intervals_are_wider_than_their_count_are_not_shown(office: Office) -> None:

@@ -281,7 +281,7 @@ def test_a_picture_of_a_command_draws_no_figure_below_the_limit(store: Store, mo
         plot.write_picture(folder, low, "", file, overwrite=True, over_periods=over)
     plot.release_svg(week)
     assert [picture.sums.limit for picture in drawn] == [10, 10, 10, None, 10]
-    assert "A figure below 10 is not drawn" in drawn[1].note and drawn[1].sums.hidden.all()
+    assert "A figure below 10 is not drawn" in drawn[1].note and drawn[1].sums.is_hidden.all()
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_pages_of_releases_tell_and_draw_no_total_below_the_limit(tmp_path: Path
     assert "minimum frequency" in page and "A figure below 10 is not drawn" in page
     assert not [text for text in ("4.3125", "6.8125") if text in page + of_all] and "80.25" in page
     assert "Totals of 2 periods" in page
-    known = read_history(index_pages._told(public / "weekly", "index.html")["publications"])
+    known = read_history(index_pages._page_facts(public / "weekly", "index.html")["publications"])
     assert [one.below for _, one in sorted(known.items())] == [False, True, False, True]
     write_index(public, tmp_path / "scratch")  # what a page tells the next run says the same page
     assert (public / "weekly" / "index.html").read_text(encoding="utf-8") == page

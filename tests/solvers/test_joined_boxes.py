@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.solvers.boxes.joined_boxes import Noise, TwofoldBoxes, _refined, joined_means, twofold_boxes
+from dphist_pipeline.solvers.boxes.joined_boxes import (
+    Noise,
+    TwofoldBoxes,
+    _common_refinement,
+    joined_means,
+    twofold_boxes,
+)
 from dphist_pipeline.solvers.boxes.kd_boxes import greedy_boxes
 from dphist_pipeline.solvers.boxes.pruned_boxes import pruned_boxes
 from examples import examples
@@ -41,7 +47,7 @@ def test_boxes_are_what_either_rule_tells_apart_and_blocks_what_both_do(shape, v
 
 def test_boxes_that_cross_are_one_block():
     one, two = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
-    boxes, blocks = _refined(one, two)
+    boxes, blocks = _common_refinement(one, two)
     assert boxes.max() + 1 == pairs_of(one, two) and set(blocks.tolist()) == {0}
 
 

@@ -17,7 +17,7 @@ from dphist_pipeline.mechanisms.tables import law_of, shares_for
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree, estimate_tables_at_levels
 from dphist_pipeline.solvers.tables.level_shares import _mean_and_falls, bound_of_tree
 from dphist_pipeline.solvers.tables.marginal_shares import best_squares, choose_shares
-from dphist_pipeline.solvers.tables.wanted_tables import Axes, opened, wanted_tables
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, wanted_tables, without_implied_levels
 from examples import examples
 
 # A grid of the finest level, one axis of three positions and one of two; axes 0, 2 and 4 are levels, 1 and 3 are not.
@@ -225,7 +225,7 @@ def test_no_strategy_of_an_uneven_tree_is_below_the_lower_bound_which_is_near(se
     levels, sizes = uneven(seed)
     tables = [frozenset(table) for table in ([0], [1, 2], [0, 3], [1])]
     wanted = wanted_tables(sizes, tables, [1.0] * 4, 10**4, levels.above)
-    measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
+    measurable = [without_implied_levels(candidate, levels.above) for candidate in wanted.candidates]
     bound = bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 4, levels)
     rng, reached = np.random.default_rng(seed), math.inf
     best = np.full(len(measurable), 1 / len(measurable))
@@ -269,7 +269,7 @@ def test_the_lower_bound_of_a_lopsided_tree_does_not_overflow() -> None:
     levels, sizes = Levels((1, 0), (np.array([0, 0, 0, 0, 0, 1, 2, 3]),)), (8, 4, 7, 7)
     tables = [frozenset(table) for table in ([0, 2], [1], [1, 3], [0], [2], [3])]
     wanted = wanted_tables(sizes, tables, [1.0] * 6, 10**6, levels.above)
-    measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
+    measurable = [without_implied_levels(candidate, levels.above) for candidate in wanted.candidates]
     assert 7 < bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 6, levels) < 28
 
 
@@ -278,7 +278,7 @@ def test_the_lower_bound_does_not_overflow_where_a_share_vanished_before() -> No
     levels, sizes = Levels((1, 0), (np.array([0, 0, 1]),)), (3, 2, 9, 22)
     tables = [frozenset(table) for table in ([3], [0, 2], [1])]
     wanted = wanted_tables(sizes, tables, [1.0] * 3, 10**7, levels.above)
-    measurable = [opened(candidate, levels.above) for candidate in wanted.candidates]
+    measurable = [without_implied_levels(candidate, levels.above) for candidate in wanted.candidates]
     squares, _ = best_squares(wanted)
     assert squares.min() < 1e-154
     assert 5 < bound_of_tree(wanted, measurable, sizes, tables, [1.0] * 3, levels) < 17

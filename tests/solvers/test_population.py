@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.solvers.whole_counts.population import CellLayout, drawn_records, improve, weighted
+from dphist_pipeline.solvers.whole_counts.population import CellLayout, drawn_records, fit_rows, improve
 from examples import examples
 
 SIZES = (4, 3, 60)
@@ -71,7 +71,7 @@ def test_records_are_drawn_along_a_tree_and_weighted_to_their_tables() -> None:
     found = of.sums(records, np.full(2_000, 50))
     targets = np.concatenate([tables[table].ravel() for table in TABLES])
     assert np.abs(found[: of.starts[1]] - targets[: of.starts[1]]).max() < 1_000
-    rows = weighted(of, records, np.full(2_000, 50), targets, np.ones(3), np.zeros(2_000, dtype=np.int64))
+    rows = fit_rows(of, records, np.full(2_000, 50), targets, np.ones(3), np.zeros(2_000, dtype=np.int64))
     assert rows.sum() == 100_000
     assert np.abs(of.sums(records, rows) - targets).mean() < 0.3 * np.abs(found - targets).mean()
 

@@ -138,9 +138,9 @@ def test_equations_are_solved_and_those_without_a_solution_end():
     source = np.random.default_rng(8)
     root = source.normal(size=(30, 30))
     matrix, right = root @ root.T + np.eye(30), source.normal(size=30)
-    found = sums_posterior._solved(lambda each: matrix @ each, right, lambda each: each / np.diag(matrix))
+    found = sums_posterior._solve(lambda each: matrix @ each, right, lambda each: each / np.diag(matrix))
     assert found == pytest.approx(np.linalg.solve(matrix, right), abs=1e-3)
-    assert not sums_posterior._solved(lambda each: -each, right, lambda each: each).any()
+    assert not sums_posterior._solve(lambda each: -each, right, lambda each: each).any()
 
 
 def test_rough_counts_far_above_the_noise_are_the_least_squares_ones():

@@ -48,7 +48,7 @@ def test_the_law_in_parts_is_the_fine_one_and_its_name_says_both() -> None:
     assert law.half_width_of_sum(1) == pytest.approx(0.5 * math.log(20), rel=1e-4)
     for scale in (Fraction(6), Fraction(7, 3), Fraction(1, 2)):
         for parts in (1, 256, PARTS):
-            name = noise_law(scale, parts).named
+            name = noise_law(scale, parts).scale_text
             assert Fraction(name) == scale and parts_named(name) == parts and named_law(name) == noise_law(scale, parts)
 
 

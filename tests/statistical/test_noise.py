@@ -226,13 +226,13 @@ BROKEN: dict[str, dict[str, object]] = {
     "words that come again": {"random_words": repeating},
     "another key stream": {"_keystream": from_the_second_word},
     "words of 62 bits": {"random_words": lambda size, whole=random_words.random_words: whole(size) >> np.uint64(1)},
-    "scale too large": break_sampler("_signed", off=Fraction(11, 10)),
-    "scale too small": break_sampler("_signed", off=Fraction(9, 10)),
-    "off by one": break_sampler("_signed", lambda drawn: drawn + 1),
-    "no minus": break_sampler("_signed", np.abs),
+    "scale too large": break_sampler("_signed_value", off=Fraction(11, 10)),
+    "scale too small": break_sampler("_signed_value", off=Fraction(9, 10)),
+    "off by one": break_sampler("_signed_value", lambda drawn: drawn + 1),
+    "no minus": break_sampler("_signed_value", np.abs),
     "large scale too large": break_sampler("_difference", off=Fraction(11, 10)),
     "one side only": break_sampler("_difference", np.abs),
-    "too few zeros": break_sampler("_signed", ones_for_zeros_and_twos),
+    "too few zeros": break_sampler("_signed_value", ones_for_zeros_and_twos),
 }
 
 

@@ -52,7 +52,7 @@ def digest(source: str, **changes: Any) -> str:
 def test_a_spec_without_csv_has_the_digest_that_it_had(source: str) -> None:
     changes = {"source_table": "t"} if "duckdb" in source else {}
     spec = ReleaseSpec.from_attributes({**SPEC, "source": source, **changes}, Path.cwd())
-    assert spec.digested["csv_quote"] == spec.reading.csv_quote == ""
+    assert spec.digest_facts["csv_quote"] == spec.reading.csv_quote == ""
     assert "lines" not in spec.reading.facts()
     assert digest(source, csv_quote='"', **changes) != spec.digest == digest(source, csv_quote="", **changes)
 
@@ -63,7 +63,7 @@ def test_quotes_of_csv_stand_in_digests_in_their_old_form() -> None:
     assert by_word["none"] == by_word[""]
     assert len(set(by_word.values())) == 4
     spec = ReleaseSpec.from_attributes({**SPEC, "source": "data/a.csv", "csv_quote": "none"}, Path.cwd())
-    assert spec.digested["csv_quote"] == "" and spec.reading.facts()["lines"] is True
+    assert spec.digest_facts["csv_quote"] == "" and spec.reading.facts()["lines"] is True
 
 
 def test_one_person_with_a_hundred_quoted_lines_is_one_person(office: Office) -> None:

@@ -13,7 +13,7 @@ import pytest
 from office import RECORDS, Office
 from system.orchestrated import defined, key, materialized
 
-from dphist_pipeline.integrations.dagster import _periods as periods
+from dphist_pipeline.integrations.dagster import _partitions as periods
 from dphist_pipeline.integrations.dagster import partitions_of
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.due import Cadence

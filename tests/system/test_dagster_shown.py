@@ -21,7 +21,7 @@ from dphist_pipeline.answering.cells_beyond_chance import CellsAboveZero
 from dphist_pipeline.estimates.notes import CHANCE_LEFT_OUT, CHANCE_NEVER
 from dphist_pipeline.integrations.dagster import DphistStore, PublishedTable
 from dphist_pipeline.integrations.dagster import _checks as checks_module
-from dphist_pipeline.integrations.dagster._checks import CheckResult, Totals
+from dphist_pipeline.integrations.dagster._checks import AssetCheckOutcome, Totals
 from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.releasing.releases import Release
 
@@ -188,7 +188,7 @@ def test_checks_warn_with_numbers_of_what_a_person_should_look_at(office: Office
 
 
 def test_a_check_that_fails_is_a_warning_unless_it_says_otherwise() -> None:
-    failed = CheckResult(False)
+    failed = AssetCheckOutcome(False)
     assert failed.result(key("published"), "total").severity == dg.AssetCheckSeverity.WARN
     assert failed.evaluation(key("published"), "total", None).severity == dg.AssetCheckSeverity.WARN
 

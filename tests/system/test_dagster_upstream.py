@@ -10,7 +10,7 @@ import pytest
 from office import RECORDS, Office
 from system.orchestrated import charges, defined, key, said
 
-from dphist_pipeline.integrations.dagster import _upstream as upstream
+from dphist_pipeline.integrations.dagster import _upstream_assets as upstream
 
 pytestmark = [pytest.mark.outside, pytest.mark.draws_alike]
 

@@ -32,7 +32,7 @@ def test_a_release_derives_each_fact_once(office: Office, monkeypatch: pytest.Mo
     office.opened()
     monkeypatch.setattr(Ledger, "open", counting(calls, "opened", Ledger.open))
     monkeypatch.setattr(mechanisms, "build", counting(calls, "built", mechanisms.build))
-    monkeypatch.setattr(ReleaseSpec, "normalised", counting(calls, "normalised", ReleaseSpec.normalised))
+    monkeypatch.setattr(ReleaseSpec, "as_json", counting(calls, "normalised", ReleaseSpec.as_json))
     monkeypatch.setattr(hashlib, "file_digest", counting(calls, "digested", hashlib.file_digest))
     real = published_files.read_audit
     for module in list(sys.modules.values()):

@@ -340,7 +340,7 @@ def test_a_store_on_a_small_disk_of_its_own_is_found(office: Office, tmp_path: P
     try:
         (disk / "confidential").mkdir()
         (disk / "public").mkdir()
-        finding = places.disk(doctor.opened(disk, releases_only=False))
+        finding = places.disk(doctor.open_what_can_be(disk, releases_only=False))
         assert finding.state == "fault" and f"in {disk}" in finding.seen
     finally:
         subprocess.run(["umount", disk], check=True)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 from office import RECORDS, Office
 
-from dphist_pipeline.health.due import overdue
+from dphist_pipeline.health.overdue import overdue
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store
 

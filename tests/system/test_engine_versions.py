@@ -154,7 +154,7 @@ def test_what_was_charged_by_one_version_is_not_read_by_another_without_a_decisi
 def test_a_bound_above_hides_no_bound_below_from_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     written = ["duckdb<2.1,>=2.0", "polars>=2.1", "pyarrow>=26,<27", "obstore>=0.12; extra == 'bucket'"]
     monkeypatch.setattr(metadata, "requires", lambda package: written)
-    assert told._needed() == [("duckdb", "2.0"), ("polars", "2.1"), ("pyarrow", "26")]
+    assert told._needed_versions() == [("duckdb", "2.0"), ("polars", "2.1"), ("pyarrow", "26")]
 
 
 @pytest.mark.slow

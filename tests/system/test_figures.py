@@ -15,7 +15,7 @@ import pytest
 from office import Office
 
 from dphist_pipeline.answering import building
-from dphist_pipeline.answering.figure_lines import Asking, Told
+from dphist_pipeline.answering.figure_lines import Asking, PublicationWithFigures
 
 pytestmark = pytest.mark.stand_in("pictures", why="figures are tables")
 
@@ -202,7 +202,7 @@ def test_a_new_period_leaves_the_lines_of_others_as_they_are(office: Office, mon
     office.released("--period", FIRST)
     asked, answer = list[list[str]](), Asking.lines
 
-    def noted(self: Asking, told: Sequence[Told], *more: Any) -> Iterator[dict[str, Any]]:
+    def noted(self: Asking, told: Sequence[PublicationWithFigures], *more: Any) -> Iterator[dict[str, Any]]:
         asked.append([one.key[0] for one in told])
         return answer(self, told, *more)
 

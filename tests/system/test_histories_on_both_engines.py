@@ -75,7 +75,7 @@ def standing(made: Ledger) -> dict[str, Any]:
         "charges": charges,
         "states": [books.state(charge) for charge in books.every_charge()],
         "waiting": sorted(books.permissions.waiting),
-        "unlisted": books.permissions.unlisted(),
+        "unlisted": books.permissions.waiting_before_lists(),
         "allowed": {n: replace(one, hash="", made_at="") for n, one in books.permissions.allowed.items()},
         "operators": books.permissions.operators,
         "entries": [(entry.kind, sorted(entry.facts)) for entry in made.entries()],
@@ -84,7 +84,7 @@ def standing(made: Ledger) -> dict[str, Any]:
 
 def charge_by_hand(both: Both, facts: dict[str, Any], key: tuple[str, str, str, int]) -> str:
     """Inserts a charge past the program: what a server's rules say, and for a file what reading it would say."""
-    if both.server.books().permissions.unstated:
+    if both.server.books().permissions.lacks_list_of_waiting:
         assert answer(both.server, lambda made: _insert(made, _charge(made, facts, key))) == "ledger_altered"
         return both.do(lambda made: made.list_waiting(KEYS[0]))
     told = {_told_by_hand(made, _charge(made, facts, key)) for made in (both.server, both.file)}

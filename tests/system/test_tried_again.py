@@ -177,4 +177,4 @@ def test_a_server_that_does_not_answer_may_be_tried_again_and_one_that_refuses_n
         ("connection failed: FATAL:  sorry, too many clients already", True),
         ("server closed the connection unexpectedly", True),
     ):
-        assert there._translated(OSError(said_by_server)).try_again is again
+        assert there._ledger_error(OSError(said_by_server)).try_again is again

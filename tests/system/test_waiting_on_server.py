@@ -210,7 +210,7 @@ def test_a_server_with_decisions_of_before_is_refused_until_they_are_listed(
     decide_without_effect(waiting.ledger)
     unmarked.undo()
     made, charges = waiting.ledger, waiting.as_charger()
-    numbers = made.books().permissions.unlisted()
+    numbers = made.books().permissions.waiting_before_lists()
     assert len(numbers) == 10
     before = made.entries()
     for account, ask in itertools.product(OF, (charges.check, charges.charge)):
@@ -242,7 +242,7 @@ def test_a_ledger_of_before_in_which_nothing_waits_goes_on_after_its_rules_are_u
     made = Ledger.create(waiting.server.new_database(), ANN)
     fill(made)
     unmarked.undo()
-    assert made.books().permissions.unstated and not made.books().permissions.waiting
+    assert made.books().permissions.lacks_list_of_waiting and not made.books().permissions.waiting
     if rules == "former":
         former_body(Waiting(waiting.server, made, waiting.charger), postgresql._FORMER_NEXT)
         assert made.charge(OF["free"]).allowed, "the server takes nothing as decided that waits"
@@ -293,7 +293,9 @@ def test_a_ledger_that_moves_lists_what_waits(
     unmarked.undo()
     numbers = sorted(source.books().permissions.waiting)
     moved = move(source.url, source.id, waiting.server.new_database(), ANN)
-    assert sorted(moved.books().permissions.waiting) == numbers and moved.books().permissions.unlisted() == []
+    assert (
+        sorted(moved.books().permissions.waiting) == numbers and moved.books().permissions.waiting_before_lists() == []
+    )
     assert [entry.kind for entry in moved.entries()].count("listed") == 1
     assert all(moved.charge(asked).allowed for asked in OF.values()) and moved.verify()
 

@@ -24,7 +24,7 @@ from dphist_pipeline.ledger.entries import Account, Charge, ChargeRequest, Folde
 from dphist_pipeline.ledger.individual import PARTS
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing._individual import GrantedRows, States
+from dphist_pipeline.releasing._individual_charge import GrantedRows, States
 from dphist_pipeline.spec.periods import EVERYTHING, Period
 
 READING = Reading("patients.parquet", "/records", "parquet", unit=("patient_id",), unit_kinds=("text",))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.entries import exact_text, read_exact
+from dphist_pipeline.ledger.epsilon_text import as_text
 
 
 @pytest.mark.parametrize(

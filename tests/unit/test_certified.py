@@ -314,7 +314,7 @@ def test_the_last_bit_of_a_word_is_the_sign(monkeypatch: pytest.MonkeyPatch) -> 
     word = 2**60 + 77
     size = magnitude(law, [word])
     monkeypatch.setattr(noise, "random_words", Words(word << 1, word << 1 | 1, 2**64 - 2, 2**64 - 1))
-    assert noise._signed(Fraction(3), 4).tolist() == [size, -size, 0, 0] and size > 0
+    assert noise._signed_value(Fraction(3), 4).tolist() == [size, -size, 0, 0] and size > 0
 
 
 def test_beyond_the_largest_table_a_draw_is_a_difference_of_split_geometrics(

@@ -156,7 +156,7 @@ def test_an_address_only_partly_from_the_environment_is_refused_and_not_shown(tm
 def test_an_address_is_in_no_text_and_no_digest_of_a_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     declared = on_server(tmp_path, f"host=db password={PASSWORD}")
     assert declared.source == "postgres:{{ env.OFFICE_DB }}" and declared.source_format == "postgres"
-    assert PASSWORD not in repr(declared) + str(declared) + repr(declared.source) + str(declared.normalised())
+    assert PASSWORD not in repr(declared) + str(declared) + repr(declared.source) + str(declared.as_json())
     assert declared.digest == on_server(tmp_path, "host=elsewhere").digest
     assert declared.source_pattern == declared.source
     monkeypatch.setenv("OFFICE_DB", f"host=db password={PASSWORD}")

@@ -77,7 +77,7 @@ def test_another_reading_of_an_allowed_source_is_refused_with_the_command(
     ledger: Ledger, changes: dict[str, object], says: str
 ) -> None:
     asked = replace(ASKED, source=replace(ADMISSIONS, **changes))  # type: ignore[arg-type]
-    for ask in (ledger.check, ledger.charge, ledger.allowed):
+    for ask in (ledger.check, ledger.charge, ledger.decisions_for):
         with ledger_refuses("not_allowed") as refused:
             ask(asked)
         assert says in str(refused.value) and "dphist ledger allow health --source" in str(refused.value)
@@ -93,7 +93,7 @@ def test_a_charge_that_names_no_source_is_refused_where_operators_decide(ledger:
 def test_what_a_unit_holds_is_no_difference_between_a_spec_and_a_decision(ledger: Ledger) -> None:
     known = replace(ADMISSIONS, address="more/*.csv", unit_kinds=("text",))
     ledger.allow("health", {"source": known.facts()}, ANN)
-    (decision,) = ledger.allowed(replace(ASKED, source=replace(known, unit_kinds=())))
+    (decision,) = ledger.decisions_for(replace(ASKED, source=replace(known, unit_kinds=())))
     assert decision.reading == known
 
 
@@ -113,10 +113,10 @@ def test_a_query_is_allowed_by_its_digest_and_a_reason(ledger: Ledger) -> None:
 def test_a_query_that_is_signed_again_to_try_its_items_is_another_decision_and_the_newer_one(ledger: Ledger) -> None:
     asked = replace(ASKED, query="ab" * 32, query_name="joined.sql")
     ledger.allow("health", QUERY, ANN, "joins wards, a row a visit")
-    assert not ledger.allowed(asked)[1].tries
+    assert not ledger.decisions_for(asked)[1].tries
     tried = {"query": {**QUERY["query"], "tries": True}}
     made = ledger.allow("health", tried, ANN, "joins wards, a row a visit")
-    assert made is not None and made.tries and ledger.allowed(asked)[1] == made
+    assert made is not None and made.tries and ledger.decisions_for(asked)[1] == made
     assert ledger.allow("health", tried, ANN, "again") == made
 
 
@@ -131,7 +131,7 @@ def test_what_is_taken_back_is_read_no_more(ledger: Ledger) -> None:
     number = ledger.decisions("health")[0].number
     ledger.disallow(number, "wrong folder", ANN)
     assert ledger.charge(ASKED) == charge, "what was charged stays so, and replays"
-    for ask in (lambda: ledger.charge(replace(week(9), source=ADMISSIONS)), lambda: ledger.allowed(ASKED)):
+    for ask in (lambda: ledger.charge(replace(week(9), source=ADMISSIONS)), lambda: ledger.decisions_for(ASKED)):
         with ledger_refuses("not_allowed"):
             ask()
     assert [decision.number for decision in ledger.decisions_of(charge)] == [number]
@@ -215,7 +215,7 @@ def test_a_decision_written_past_our_code_is_no_decision(ledger: Ledger, path: P
     if forge == "of another entry":
         made = replace(made, body=canonical_json({**facts, "signed": last.facts["signed"]}))
     elif forge == "of another key":
-        made = EVE.signed(made)
+        made = EVE.with_signature(made)
     made = replace(made, hash=seal(made))
     columns = ", ".join(vars(made))
     values = ", ".join("NULL" if value is None else repr(value) for value in vars(made).values())

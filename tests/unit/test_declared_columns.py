@@ -27,7 +27,7 @@ from source_scenario import AGE, SECRET, counted, refused, spec
 
 import dphist_pipeline as dph
 from dphist_pipeline.confidential.reading import ingest
-from dphist_pipeline.confidential.reading.declared_columns import with_derived_columns
+from dphist_pipeline.confidential.reading.column_sql import with_derived_columns
 from dphist_pipeline.confidential.reading.source import ColumnRefused, OpenedSource
 from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.releasing.frames import as_file
@@ -508,5 +508,5 @@ def test_digests_hold_both_fields_in_one_form_and_are_as_before_without() -> Non
         "keep": [{"from": "1.0", "column": "noted"}],
     }
     assert spec(HERE, **one).digest == spec(HERE, **other).digest != spec(HERE).digest
-    assert spec(HERE, **one).digested["derive"] == [{"column": "noted", "first_of": [{"column": "x"}]}]
-    assert spec(HERE, **one).digested["keep"] == [{"column": "noted", "from": "1"}]
+    assert spec(HERE, **one).digest_facts["derive"] == [{"column": "noted", "first_of": [{"column": "x"}]}]
+    assert spec(HERE, **one).digest_facts["keep"] == [{"column": "noted", "from": "1"}]

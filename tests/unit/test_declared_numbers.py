@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from source_scenario import counted, refused, spec
 
-from dphist_pipeline.base.declared_numbers import moved
+from dphist_pipeline.base.declared_numbers import axis_for_type
 from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.confidential.reading import ingest
 from dphist_pipeline.confidential.reading.source import ColumnRefused
@@ -36,7 +36,7 @@ def test_an_edge_moves_to_where_shortest_texts_pass_it_for_every_float_of_16_bit
     every = every[~np.isnan(every)]
     texts = np.array([float(str(value)) for value in every])  # doubles tell texts of floats of 16 bits apart
     for edge in (0.1, 36.6, 37.8, -0.3, 2049.0, 65504.0, 65519.0, 70000.0, -70000.0, 6e-8):
-        (at,) = moved(BinnedAxis("x", "x", (edge,), closed), "FLOAT16").edges
+        (at,) = axis_for_type(BinnedAxis("x", "x", (edge,), closed), "FLOAT16").edges
         passed = every.astype(np.float64) >= at if closed == "left" else every.astype(np.float64) > at
         assert (passed == (texts >= edge if closed == "left" else texts > edge)).all(), edge
 
@@ -44,7 +44,7 @@ def test_an_edge_moves_to_where_shortest_texts_pass_it_for_every_float_of_16_bit
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
 def test_edges_of_doubles_stay_and_those_of_shorter_floats_are_floats(kind: str):
     axis = BinnedAxis("x", "x", tuple(tenth / 10 for tenth in range(430)))
-    edges = moved(axis, kind).edges
+    edges = axis_for_type(axis, kind).edges
     assert (edges == axis.edges) == (kind == "DOUBLE")
     width = np.float32 if kind == "FLOAT" else np.float64
     assert all(float(width(edge)) == edge for edge in edges)

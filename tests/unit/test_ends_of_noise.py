@@ -60,11 +60,11 @@ def test_noise_that_ended_with_the_counts_would_not_do() -> None:
     assert clipped(count + clipped(drawn, LARGEST_COUNT), LARGEST_COUNT) != clipped(count + drawn, LARGEST_COUNT)
 
 
-@pytest.mark.parametrize("sampler", ["_signed", "_difference"])
+@pytest.mark.parametrize("sampler", ["_signed_value", "_difference"])
 def test_discrete_laplace_noise_ends_at_two_to_the_fifty_third(monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
     drawn = np.array([1 << 60, -(1 << 60), LARGEST_NOISE, -LARGEST_NOISE - 1, 7])
     monkeypatch.setattr(noise, sampler, lambda scale, size: drawn)
-    scale = Fraction(1) if sampler == "_signed" else 2 * noise.LARGEST_TABLE
+    scale = Fraction(1) if sampler == "_signed_value" else 2 * noise.LARGEST_TABLE
     ends = [LARGEST_NOISE, -LARGEST_NOISE, LARGEST_NOISE, -LARGEST_NOISE, 7]
     assert noise._draw(scale, drawn.size).tolist() == ends
 
@@ -77,7 +77,7 @@ def test_a_difference_is_taken_of_numbers_that_are_not_cut_off_yet(monkeypatch: 
 
 def test_a_refinement_without_an_end_stops_where_int64_still_holds_the_number() -> None:
     endless = SimpleNamespace(threshold=lambda k, bits: 1 << bits if k < LARGEST_GEOMETRIC + 9 else 0)
-    table = noise._Table(endless, np.zeros(1, dtype=np.uint64), np.full(1 << 16, -1))  # type: ignore[arg-type]
+    table = noise._ThresholdTable(endless, np.zeros(1, dtype=np.uint64), np.full(1 << 16, -1))  # type: ignore[arg-type]
     assert table.refine(5, LARGEST_GEOMETRIC - 2) == LARGEST_GEOMETRIC
 
 

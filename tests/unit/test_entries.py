@@ -33,7 +33,7 @@ def test_the_hash_of_an_entry_never_changes_between_versions() -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(Entry) if field.name != "hash"])
 def test_hash_and_signature_cover_every_field_of_an_entry(name: str) -> None:
     assert seal(replace(ENTRY, **{name: OTHER[name]})) != seal(ENTRY)
-    signed = ANN.signed(ENTRY)
+    signed = ANN.with_signature(ENTRY)
     assert signer_of(signed) == ANN.public
     value = OTHER[name] if name != "body" else canonical_json({**signed.facts, "year": 2027})
     assert signer_of(replace(signed, **{name: value})) is None
@@ -41,7 +41,7 @@ def test_hash_and_signature_cover_every_field_of_an_entry(name: str) -> None:
 
 def test_the_hash_is_made_of_the_other_fields_alone() -> None:
     assert seal(replace(ENTRY, hash=OTHER["hash"])) == seal(ENTRY)
-    signed = ANN.signed(ENTRY)
+    signed = ANN.with_signature(ENTRY)
     assert signer_of(replace(signed, hash=OTHER["hash"])) == ANN.public
 
 

@@ -51,7 +51,7 @@ def forge(made: Ledger, kind: str, account: str, facts: dict[str, Any], by: Oper
     entry = Entry(
         last.number + 1, kind, account, **key, body=body, previous_hash=last.hash, made_at=last.made_at, hash=""
     )
-    entry = entry if by is None else by.signed(entry)
+    entry = entry if by is None else by.with_signature(entry)
     values = vars(replace(entry, hash=seal(entry)))
     written = ", ".join("NULL" if value is None else repr(value) for value in values.values())
     raw(made.url, f"INSERT INTO ledger_entry ({', '.join(values)}) VALUES ({written})")
@@ -180,10 +180,10 @@ def test_what_waited_before_decisions_said_so_waits_on_and_one_entry_lists_it(fo
     former.raise_total(
         "both", HEALTH.total + 3, "yet more", ANN
     )  # as before: until something says so, rules are applied
-    assert former.books().permissions.unlisted() == [6, 7, 8]
+    assert former.books().permissions.waiting_before_lists() == [6, 7, 8]
     assert former.list_waiting(BEN) == [6, 7, 8] and former.list_waiting(BEN) is None
     again = Ledger.open(former.url, former.id)
-    assert {*again.books().permissions.waiting} == {6, 7, 8} and again.books().permissions.unlisted() == []
+    assert {*again.books().permissions.waiting} == {6, 7, 8} and again.books().permissions.waiting_before_lists() == []
     assert [entry.body for entry in again.entries()][: len(before)] == before
     again.countersign(8, BEN)
     again.raise_total("both", HEALTH.total + 9, "and more", ANN)

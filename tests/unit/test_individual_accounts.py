@@ -18,14 +18,15 @@ from unit.individual_scenario import READING, TERMS, Office, plan_for
 from unit.ledger_scenario import time_passes
 
 from dphist_pipeline.base.domain import AmountAxis, Domain
-from dphist_pipeline.confidential import individual
+from dphist_pipeline.confidential import row_filter
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger import _replay
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
+from dphist_pipeline.ledger.entries import Account
+from dphist_pipeline.ledger.individual import PARTS, Granted, first_left_out, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
-from dphist_pipeline.releasing import _individual as releasing
+from dphist_pipeline.releasing import _individual_charge as releasing
 from dphist_pipeline.releasing.store import Store
 
 PATIENTS = {"often": 3, "seldom": 1, "always": 10}
@@ -90,9 +91,9 @@ def test_who_counts_once_in_a_cell_pays_for_one_of_equal_rows(office: Office, tm
     for distinct, kept in ((False, 3), (True, 2)):
         plan = replace(plan_for(3), distinct=distinct)
         place = tmp_path / f"{kept}.parquet"
-        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 1, 100)
+        state = row_filter.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 1, 100)
         assert pq.read_table(place)["paid"].to_pylist() == [kept]
-        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        counted = np.load(row_filter.count_granted(plan, tmp_path / "rows.parquet", state))
         assert counted.sum() == kept
 
 
@@ -105,8 +106,8 @@ def test_an_amount_moves_as_many_parts_as_the_rows_that_a_unit_pays_for(office: 
     )
     for pays, kept in ((100, 3), (20, 2), (9, 0)):  # at 10 a row
         place = tmp_path / f"{kept}.parquet"
-        state = individual.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 10, pays)
-        counted = np.load(individual.count_granted(plan, tmp_path / "rows.parquet", state))
+        state = row_filter.write_state(plan, tmp_path / "rows.parquet", place, {}, None, 10, pays)
+        counted = np.load(row_filter.count_granted(plan, tmp_path / "rows.parquet", state))
         assert counted.shape == (2,) and counted.sum() == parts * (kept + min(kept, 1))
         assert pq.read_table(place)["paid"].to_pylist().count(10 * kept) >= 1
 
@@ -121,7 +122,7 @@ def test_a_larger_total_gives_everybody_more(office: Office) -> None:
 def test_a_charge_names_its_state_and_what_came_before_and_a_year_has_one_key(office: Office) -> None:
     office.week(0, PATIENTS)
     office.week(1, PATIENTS)
-    (first, second), states = office.charges(), [individual.whole_state(office.file(place), {}) for place in (0, 1)]
+    (first, second), states = office.charges(), [row_filter.whole_state(office.file(place), {}) for place in (0, 1)]
     assert first.granted is not None and second.granted is not None and states[0] is not None and states[1] is not None
     assert second.granted.after == first.number and second.granted.year == 2026
     assert states[1].facts["before"] == first.granted.state and states[0].key == states[1].key
@@ -132,10 +133,10 @@ def test_a_charge_names_its_state_and_what_came_before_and_a_year_has_one_key(of
 def test_a_new_year_begins_with_nothing_paid_and_another_key(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     for week in range(5):
         office.week(week, PATIENTS)
-    before = individual.whole_state(office.file(), {})
+    before = row_filter.whole_state(office.file(), {})
     time_passes(monkeypatch, "2027-01-02T06:00:00Z")
     assert office.week(5, PATIENTS) == 7
-    after = individual.whole_state(office.file(), {})
+    after = row_filter.whole_state(office.file(), {})
     assert before is not None and after is not None and before.key != after.key
     # The year is over, and all that was charged in it is published: its states are gone.
     assert [*office.states.glob("*.parquet")] == [office.file()]
@@ -185,7 +186,7 @@ def test_once_a_state_was_lost_no_charge_of_the_year_has_such_a_number(
 ) -> None:
     telling.week(0, PATIENTS)
     if damage == "foreign":
-        monkeypatch.setattr(individual, "form_of_units", lambda reading: "another form")
+        monkeypatch.setattr(row_filter, "form_of_units", lambda reading: "another form")
     else:
         damage(telling.file())
     telling.week(1, PATIENTS)
@@ -223,9 +224,9 @@ def test_all_numbers_of_a_year_move_by_one_with_a_unit(
 ) -> None:
     time_passes(monkeypatch, "2026-11-24T06:00:00Z")
     if planted:  # `left` is set in every charge that leaves a unit out
-        real = individual.statement
+        real = row_filter.statement
         twice = lambda *a, **k: real(*a, **k).replace("WHEN left_before > 0 THEN 1 ", "")  # noqa: E731
-        monkeypatch.setattr(individual, "statement", twice)
+        monkeypatch.setattr(row_filter, "statement", twice)
     here, there = (Office.open(tmp_path / name, **SHARE) for name in ("with", "without"))
     moved = 0
     for week in range(8):
@@ -271,7 +272,7 @@ def richer(path: Path) -> None:
     """By hand: nobody has paid; everything else is as it was."""
     with pq.ParquetFile(path) as file:
         table, facts = file.read(), file.metadata.metadata
-    with pq.ParquetWriter(path, individual.SCHEMA) as writer:
+    with pq.ParquetWriter(path, row_filter.SCHEMA) as writer:
         writer.write_table(table.set_column(1, "paid", pa.array([0] * len(table), pa.int64())))
         writer.add_key_value_metadata({name: facts[name] for name in facts if name.startswith(b"dphist")})
 
@@ -288,11 +289,11 @@ def test_a_lost_or_damaged_state_is_paid_by_everybody(office: Office, damage: Ca
 
 def test_no_byte_of_a_state_changes_without_being_noticed(office: Office) -> None:
     office.week(0, PATIENTS)
-    content, state = office.file().read_bytes(), individual.whole_state(office.file(), {})
+    content, state = office.file().read_bytes(), row_filter.whole_state(office.file(), {})
     place, whole = office.file().with_name("0.parquet"), pq.read_table(office.file())
     for number in range(0, len(content), 3):
         place.write_bytes(content[:number] + bytes([content[number] ^ 0x15]) + content[number + 1 :])
-        found = individual.whole_state(place, {})
+        found = row_filter.whole_state(place, {})
         if found is not None:
             assert state is not None and found.facts == state.facts and pq.read_table(place).equals(whole)
 
@@ -327,7 +328,7 @@ def test_where_all_states_are_gone_nobody_has_more_than_the_total(office: Office
 
 def test_a_state_that_names_units_in_another_form_is_foreign(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.week(0, PATIENTS)
-    monkeypatch.setattr(individual, "form_of_units", lambda reading: "another form")
+    monkeypatch.setattr(row_filter, "form_of_units", lambda reading: "another form")
     office.week(1, PATIENTS)
     assert office.everybody() == [0, HALF]
 
@@ -336,10 +337,10 @@ def test_the_form_of_units_changes_with_the_reading_and_where_names_are_normalis
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folded = replace(READING, unit_normalise=("fold",))
-    forms = [individual.form_of_units(reading) for reading in (READING, replace(READING, unit_kinds=("UUID",)), folded)]
-    monkeypatch.setattr(individual, "installed_minor", lambda name: "9.9")
-    assert len({*forms, individual.form_of_units(folded)}) == 4
-    assert individual.form_of_units(READING) == forms[0]
+    forms = [row_filter.form_of_units(reading) for reading in (READING, replace(READING, unit_kinds=("UUID",)), folded)]
+    monkeypatch.setattr(row_filter, "installed_minor", lambda name: "9.9")
+    assert len({*forms, row_filter.form_of_units(folded)}) == 4
+    assert row_filter.form_of_units(READING) == forms[0]
 
 
 def test_only_the_newest_states_stay_and_those_of_charges_that_may_still_draw(office: Office) -> None:
@@ -373,8 +374,8 @@ def test_a_state_whose_charge_was_never_made_does_not_count(office: Office, monk
 def test_a_state_is_durable_before_its_charge(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     for name in ("sync_file", "sync_folder"):
-        real = getattr(individual, name)
-        monkeypatch.setattr(individual, name, lambda path, real=real, name=name: (done.append(name), real(path)))
+        real = getattr(row_filter, name)
+        monkeypatch.setattr(row_filter, name, lambda path, real=real, name=name: (done.append(name), real(path)))
     charge = Ledger.charge
     monkeypatch.setattr(Ledger, "charge", lambda self, request: (done.append("charge"), charge(self, request))[1])
     office.week(0, PATIENTS)
@@ -413,7 +414,7 @@ def test_what_was_charged_on_31_december_is_finished_on_2_january_by_the_old_yea
     kept = office.file(4)
     assert kept.exists()  # its charge may still draw, though the year is over
     assert office.week(4, PATIENTS, published=False) == 1 and len(office.charges()) == 6
-    releasing.States.of(office.store, office.ledger, "health").answered(charge)
+    releasing.States.of(office.store, office.ledger, "health").note_answered(charge)
     office.week(6, PATIENTS)
     assert not kept.exists() and not kept.with_suffix(".answered").exists()
 
@@ -423,7 +424,7 @@ def at_the_commit(monkeypatch: pytest.MonkeyPatch, happens: Iterator[Callable[[]
     charge = Ledger.charge
 
     def overtaken(self: Ledger, request: Any) -> Any:
-        monkeypatch.setattr(releasing.States, "locked", lambda self: nullcontext())
+        monkeypatch.setattr(releasing.States, "lock", lambda self: nullcontext())
         next(happens, lambda: None)()
         return charge(self, request)
 
@@ -485,7 +486,7 @@ def test_an_account_in_use_is_left_after_a_while_and_the_same_call_may_be_tried_
 ) -> None:
     monkeypatch.setattr(releasing, "WAIT_SECONDS", 0.1)
     states = releasing.States.of(office.store, office.ledger, "health")
-    with states.locked(), pytest.raises(DphistError) as refused:
+    with states.lock(), pytest.raises(DphistError) as refused:
         office.week(0, PATIENTS)
     assert (refused.value.code, refused.value.try_again) == ("account_in_use", True)
     assert office.charges() == []
@@ -575,15 +576,15 @@ def takes_a_lost_file_as_nothing_paid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_who_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = individual.statement
+    real = row_filter.statement
     only_here = lambda *a, **k: real(*a, **k).replace("FULL JOIN held", "RIGHT JOIN held")  # noqa: E731
-    monkeypatch.setattr(individual, "statement", only_here)
+    monkeypatch.setattr(row_filter, "statement", only_here)
 
 
 def finishes_by_the_newest_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = individual.statement
+    real = row_filter.statement
     whole = lambda *a, **k: real(*a, **k).replace("SELECT named.unit, state.rows", "SELECT named.unit, 3 AS rows")  # noqa: E731
-    monkeypatch.setattr(individual, "statement", whole)
+    monkeypatch.setattr(row_filter, "statement", whole)
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -737,6 +738,23 @@ def test_a_program_that_knows_no_individual_accounts_refuses_the_ledger(
     office.week(0, PATIENTS)
     needed, known = _replay._FACTS[kind]
     monkeypatch.setitem(_replay._FACTS, kind, (needed, known - {"accounting", "left_out", "granted"}))
+    with pytest.raises(DphistError) as refused:
+        Ledger.open(office.ledger.url).verify()
+    assert refused.value.code == "ledger_altered"
+
+
+@pytest.mark.parametrize("states", [True, False])
+def test_a_charge_that_does_not_pay_as_its_account_asks_for_is_an_altered_ledger(
+    office: Office, monkeypatch: pytest.MonkeyPatch, states: bool
+) -> None:
+    if states:  # one that names a state, in a summed account
+        summed = replace(TERMS, name="summed", accounting="summed")
+        office.ledger.open_account(summed, Operator.load(), READING, also_of=("health",))
+    granted = Granted(3, "0" * 32, office.ledger.books().adopted_at, Fraction(0), 2026) if states else None
+    request = office.request(0, account="summed" if states else "health", granted=granted)
+    with monkeypatch.context() as patched:
+        patched.setattr(Account, "is_individual", property(lambda self: states))
+        office.ledger.charge(request)
     with pytest.raises(DphistError) as refused:
         Ledger.open(office.ledger.url).verify()
     assert refused.value.code == "ledger_altered"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from ledger_scenario import HEALTH, WEEKLY, ledger, path, set_clock, url, url_of, week
 
 from dphist_pipeline.ledger import database as ledger_database
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.entries import exact_text, read_exact
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.errors import AlreadyCharged, FileExists, LedgerError
 from dphist_pipeline.ledger.ledger import Account, Ledger, UnknownAccount
 from dphist_pipeline.ledger.signing import Operator

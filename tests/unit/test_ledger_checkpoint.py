@@ -324,7 +324,7 @@ def test_decisions_adoptions_and_lost_charges_stand_as_in_a_whole_ledger(path: P
             of.accounts(),
         ),
         lambda of: unpublished_charges(of, "weekly"),
-        lambda of: Statement.noted(of, "approved"),
+        lambda of: Statement.charges_with_note(of, "approved"),
     ]
     for tell in told:
         assert tell(resumed) == tell(whole)

@@ -39,7 +39,7 @@ def test_what_is_neither_published_nor_rejected_is_unpublished(ledger: Ledger, c
     ledger.record_published(made[2], "digest")
     ledger.note(made[3], "approved", "Ada")
     assert unpublished_charges(ledger, "weekly") == [made[0], made[3]]
-    assert [(key, note.text) for key, note in Statement.noted(ledger, "rejected")] == [
+    assert [(key, note.text) for key, note in Statement.charges_with_note(ledger, "rejected")] == [
         (("weekly", "2026-03-30", 1), "wrong codes")
     ]
 

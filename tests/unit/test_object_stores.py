@@ -75,11 +75,11 @@ def refused(declared: Any, tmp_path: Path, *hidden: str) -> str:
 def test_an_address_in_a_store_is_a_source_and_its_digest_is_what_was_written(tmp_path: Path, source: str):
     declared = spec(tmp_path, source=source)
     assert (declared.source, declared.source_format) == (source, "parquet")
-    assert declared.normalised()["source"] == source
+    assert declared.as_json()["source"] == source
     written = FromEnvironment(source, "{{ env.RECORDS }}")
     hidden = spec(tmp_path, source=written)
     assert hidden.digest == spec(tmp_path, source=FromEnvironment("s3://elsewhere/b.parquet", written.written)).digest
-    assert hidden.source == "{{ env.RECORDS }}" and "s3:" not in repr(hidden) + str(hidden.normalised())
+    assert hidden.source == "{{ env.RECORDS }}" and "s3:" not in repr(hidden) + str(hidden.as_json())
 
 
 def test_checking_a_spec_asks_no_store(office: Office, monkeypatch: pytest.MonkeyPatch):

@@ -107,12 +107,12 @@ def test_a_day_in_the_address_asks_for_every_day_also_when_clocks_change() -> No
 def test_weeks_are_numbered_as_their_names_are() -> None:
     for starts in ("monday", "sunday"):
         rule = PeriodRule("week", starts, "UTC", 0)  # type: ignore[arg-type]
-        first = rule.named("2020-W01" if starts == "monday" else "2020-EW01").start
+        first = rule.period_of("2020-W01" if starts == "monday" else "2020-EW01").start
         assert first is not None
         for passed in range(7 * 53 * 6):
             day = first.date() + timedelta(days=passed)
             year, number = rule.week_number(day)
-            named = rule.named(f"{year}-{'W' if starts == 'monday' else 'EW'}{number:02}")
+            named = rule.period_of(f"{year}-{'W' if starts == 'monday' else 'EW'}{number:02}")
             assert named.start is not None and 0 <= (day - named.start.date()).days < 7
         assert starts == "sunday" or rule.week_number(date(2027, 1, 3)) == date(2027, 1, 3).isocalendar()[:2]
 

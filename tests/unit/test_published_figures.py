@@ -24,7 +24,7 @@ def test_figures_are_in_no_digest() -> None:
     told = spec(axes=AXES, figures=FIGURES)
     assert told.digest == spec(axes=AXES).digest
     assert [figure.kind for figure in told.figures] == ["rate", "share", "share", "mean", "mean"]
-    assert told.normalised()["figures"] == [figure.normalised() for figure in told.figures]
+    assert told.as_json()["figures"] == [figure.as_json() for figure in told.figures]
 
 
 def test_a_spec_with_figures_opens_no_population() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from spec_scenario import AGE, WARD, refusal, spec
 
-from dphist_pipeline.releasing.row_quality import half_widths
+from dphist_pipeline.releasing.quality_queries import half_widths
 from dphist_pipeline.spec import _quality as quality
 from dphist_pipeline.spec.model import UNSEEN_CUT
 from dphist_pipeline.workbench.planning.expected_quality import quality_left_out, rows_for_quality
@@ -101,9 +101,9 @@ def test_under_substitution_two_units_move_the_numbers_of_a_quality_table() -> N
 
 def test_quality_is_in_the_digest_only_where_it_is_declared() -> None:
     without, with_it = spec(), spec(quality={"by": ["ward"]})
-    assert "quality" not in without.digested
+    assert "quality" not in without.digest_facts
     assert without.digest == spec(quality=None).digest != with_it.digest
-    assert with_it.digested["quality"] == {"share": "1/20", "rows": 10, "by": ["ward"]}
+    assert with_it.digest_facts["quality"] == {"share": "1/20", "rows": 10, "by": ["ward"]}
     assert with_it.digest == spec(quality={"share": 0.05, "rows": 10, "by": ["ward"]}).digest
     assert spec(axes=[AGE, WARD], quality={"rows": 11}).digest != spec(quality={}).digest
 

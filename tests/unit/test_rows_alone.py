@@ -38,7 +38,7 @@ def times(moments: list[int]) -> pa.Array:
 @contextmanager
 def unguarded(most: int = 2000) -> Iterator[list[tuple[int, int]]]:
     """DuckDB meets time stamps before its calendar; gives the batches that were tried, `most` at most."""
-    tried, staged = list[tuple[int, int]](), rows_alone._Engine.staged
+    tried, staged = list[tuple[int, int]](), rows_alone._Engine.staged_batch
 
     def counting(engine: Any, start: int, stop: int) -> Any:
         tried.append((start, stop))
@@ -53,7 +53,7 @@ def unguarded(most: int = 2000) -> Iterator[list[tuple[int, int]]]:
         stack.enter_context(
             patch.object(positions, "wall_clock", lambda column, *given: f"TRY_CAST({column} AS TIMESTAMPTZ)")
         )
-        stack.enter_context(patch.object(rows_alone._Engine, "staged", counting))
+        stack.enter_context(patch.object(rows_alone._Engine, "staged_batch", counting))
         yield tried
 
 

@@ -57,7 +57,7 @@ def test_the_ends_of_open_bins_are_declared_beyond_their_edges_and_read_back() -
     axis = {"column": "x", "start": 1, "stop": 7, "width": 1, "above": True, "whole": True}
     declared = spec(axes=[{**axis, "highest": 20}])
     assert declared.domain == spec(axes=[axis]).domain and declared.digest != spec(axes=[axis]).digest
-    read = domain_of([one.normalised() for one in declared.axes]).axes[0]
+    read = domain_of([one.as_json() for one in declared.axes]).axes[0]
     assert isinstance(read, BinnedAxis) and (read.lowest, read.highest) == (None, 20)
     assert spec(axes=[{**axis, "highest": 7}]).domain.axes[0].highest == 7  # a bin of one whole number
     for wrong, place, said in (
@@ -194,7 +194,7 @@ def test_a_category_that_could_break_what_prints_it_is_refused(value: str) -> No
     "value", ["Prince George's", "<=50K", ">50K", "select", "drop table", "a & b", "Saint-Élie", "東京"]
 )
 def test_a_category_is_data_and_may_be_any_honest_text(value: str) -> None:
-    assert value in spec(axes=[{"column": "x", "values": [value]}]).normalised()["axes"][0]["values"]  # type: ignore[index]
+    assert value in spec(axes=[{"column": "x", "values": [value]}]).as_json()["axes"][0]["values"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("twin", ["Surgery", "surgery", "SURGERY"])
@@ -225,7 +225,7 @@ def test_listed_codes_take_words_which_are_in_no_digest() -> None:
 
 
 def test_a_publication_keeps_the_words_of_its_codes() -> None:
-    described = spec(axes=[WORDED]).normalised()["axes"]
+    described = spec(axes=[WORDED]).as_json()["axes"]
     assert isinstance(described, list) and domain_of(described) == spec(axes=[WORDED]).domain
 
 

@@ -31,10 +31,10 @@ def rule(length: str = "week", starts: str = "monday", zone: str = "UTC", delay:
     ],
 )
 def test_a_period_starts_on_its_key_and_ends_before_the_next(length: str, key: str, end: date) -> None:
-    period = rule(length).named(key)
+    period = rule(length).period_of(key)
     assert period.key == key and period.start is not None and period.end is not None
     assert period.start.date().isoformat() == key and period.end.date() == end
-    assert rule(length).named(end.isoformat()).start == period.end
+    assert rule(length).period_of(end.isoformat()).start == period.end
 
 
 @pytest.mark.parametrize("day", ["2026-02-23", "2026-03-01"])
@@ -43,19 +43,19 @@ def test_a_release_that_ends_has_no_later_period(day: str, delay: int) -> None:
     ending, going_on = replace(rule(delay=delay), last_day=day), rule(delay=delay)
     assert ending.end == datetime(2026, 3, 2, tzinfo=UTC) and going_on.end is None
     for now in (datetime(2026, 2, 1, tzinfo=UTC) + timedelta(days=passed) for passed in range(90)):
-        assert ending.latest(now) == min(going_on.latest(now), ending.named("2026-02-23"), key=lambda one: one.key)
+        assert ending.latest(now) == min(going_on.latest(now), ending.period_of("2026-02-23"), key=lambda one: one.key)
 
 
 def test_weeks_may_start_on_sunday_and_iso_weeks_name_monday_ones() -> None:
-    assert rule(starts="sunday").named("2026-03-01").end == datetime(2026, 3, 8, tzinfo=UTC)
-    assert rule().named("2026-W10").key == "2026-03-02"
-    assert rule().named("2020-W53").key == "2020-12-28"
+    assert rule(starts="sunday").period_of("2026-03-01").end == datetime(2026, 3, 8, tzinfo=UTC)
+    assert rule().period_of("2026-W10").key == "2026-03-02"
+    assert rule().period_of("2020-W53").key == "2020-12-28"
     for refused in (rule(starts="sunday"), rule("month")):
         with pytest.raises(PeriodError, match="ISO numbers"):
-            refused.named("2026-W10")
+            refused.period_of("2026-W10")
     for missing in ("2025-W53", "2026-W00", "2026-W54", "9001-W01"):
         with pytest.raises(PeriodError, match="not a week"):
-            rule().named(missing)
+            rule().period_of(missing)
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_weeks_may_start_on_sunday_and_iso_weeks_name_monday_ones() -> None:
     ],
 )
 def test_epidemiological_weeks_name_sunday_ones(key: str, first: str) -> None:
-    assert rule(starts="sunday").named(key).key == first
+    assert rule(starts="sunday").period_of(key).key == first
 
 
 def test_a_week_that_a_year_lacks_is_refused() -> None:
     with pytest.raises(PeriodError, match="2026 has no week 53"):
-        rule(starts="sunday").named("2026-EW53")
+        rule(starts="sunday").period_of("2026-EW53")
     with pytest.raises(PeriodError, match="ISO numbers"):
-        rule().named("2026-EW10")
+        rule().period_of("2026-EW10")
 
 
 def test_every_iso_week_has_the_name_that_python_gives_it() -> None:
     for day in (date(2000, 1, 3) + timedelta(weeks=number) for number in range(1500)):
         year, week, _ = day.isocalendar()
-        assert rule().named(f"{year}-W{week:02d}").key == day.isoformat()
+        assert rule().period_of(f"{year}-W{week:02d}").key == day.isoformat()
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_every_iso_week_has_the_name_that_python_gives_it() -> None:
 )
 def test_fiscal_quarters_and_years_start_in_their_month(length: str, starts: int, key: str, end: date) -> None:
     fiscal = PeriodRule(length, "monday", "UTC", 0, starts)  # type: ignore[arg-type]
-    period = fiscal.named(key)
+    period = fiscal.period_of(key)
     assert period.end is not None and period.end.date() == end
     with pytest.raises(PeriodError, match=f"named {key}"):
-        fiscal.named((end - timedelta(days=1)).isoformat())
+        fiscal.period_of((end - timedelta(days=1)).isoformat())
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_fiscal_quarters_and_years_start_in_their_month(length: str, starts: int
 )
 def test_a_day_inside_a_period_is_refused_naming_that_period(length: str, day: str, key: str) -> None:
     with pytest.raises(PeriodError, match=f"named {key}"):
-        rule(length).named(day)
+        rule(length).period_of(day)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_every_hostile_year_gives_a_period_or_a_refusal(length: str) -> None:
         for day in range(1, 8):
             for zone in ("Pacific/Kiritimati", "America/Los_Angeles", "UTC"):
                 try:
-                    period = rule(length, zone=zone, delay=36_500).named(f"{year:04}-01-{day:02}")
+                    period = rule(length, zone=zone, delay=36_500).period_of(f"{year:04}-01-{day:02}")
                 except PeriodError:
                     continue
                 rule(length, zone=zone).refuse_unfinished(period, datetime(9999, 12, 31, tzinfo=UTC))
@@ -172,7 +172,7 @@ def test_without_periods_there_is_one_named_all_and_it_is_always_over() -> None:
 
 
 def test_a_week_with_a_change_of_clocks_is_an_hour_shorter() -> None:
-    week = rule(zone="Europe/Brussels").named("2026-03-23")
+    week = rule(zone="Europe/Brussels").period_of("2026-03-23")
     assert week.start is not None and week.end is not None
     assert week.end.astimezone(UTC) - week.start.astimezone(UTC) == timedelta(days=7, hours=-1)
     assert week.start.tzinfo == ZoneInfo("Europe/Brussels") and week.start.hour == week.end.hour == 0
@@ -222,8 +222,8 @@ def test_the_next_release_is_told_until_the_last_one() -> None:
     weekly = rule(delay=3)
     assert weekly.next_release(weekly.named("2026-03-02")) == date(2026, 3, 19)
     ending = PeriodRule("month", "monday", "UTC", 0, last_day="2026-02-10")
-    assert ending.next_release(ending.named("2026-01-01")) == date(2026, 3, 1)
-    assert ending.next_release(ending.named("2026-02-01")) is None
+    assert ending.next_release(ending.period_of("2026-01-01")) == date(2026, 3, 1)
+    assert ending.next_release(ending.period_of("2026-02-01")) is None
     endless = PeriodRule("none", "monday", "UTC", 0)
     assert endless.next_release(endless.named("all")) is None
 

@@ -15,7 +15,7 @@ from declared_lists import below
 from source_scenario import counted, spec
 from spec_scenario import VALID
 
-from dphist_pipeline.base.tidying import STEPS, tidied, tidied_sql
+from dphist_pipeline.base.tidying import STEPS, tidied_sql, tidy
 from dphist_pipeline.confidential.engines._spark_columns import columns_of
 from dphist_pipeline.confidential.reading.source import ColumnRefused
 from dphist_pipeline.releasing._plans import plan_of
@@ -84,14 +84,14 @@ def test_no_text_makes_a_count_fail_when_it_is_tidied():
 
 @pytest.mark.parametrize("steps", [(step,) for step in STEPS] + list(permutations(STEPS)), ids="-".join)
 def test_a_text_is_tidied_alike_in_python_and_in_duckdb(steps):
-    assert by_duckdb(AWKWARD, steps) == [tidied(text, steps) for text in AWKWARD]
+    assert by_duckdb(AWKWARD, steps) == [tidy(text, steps) for text in AWKWARD]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_every_sign_is_tidied_alike_in_python_and_in_duckdb(step):
     signs = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
-    assert by_duckdb(signs, (step,)) == [tidied(sign, (step,)) for sign in signs]
+    assert by_duckdb(signs, (step,)) == [tidy(sign, (step,)) for sign in signs]
 
 
 def test_a_file_of_spellings_counts_as_the_same_ones_in_the_spec(lists):
@@ -106,7 +106,7 @@ def test_a_file_of_spellings_counts_as_the_same_ones_in_the_spec(lists):
 def test_tidying_and_spellings_are_in_the_digest_only_where_they_are_used(lists):
     plain = declared(lists)
     assert plain.digest == declared(lists, tidy=[], spellings={}).digest
-    assert not {"tidy", "spellings"} & set(plain.normalised()["axes"][0])
+    assert not {"tidy", "spellings"} & set(plain.as_json()["axes"][0])
     digests = [declared(lists, **more).digest for more in (TIDY, {"tidy": ["trim"]}, {"spellings": {"Bk": "Book"}})]
     (lists / "codes" / "kinds.csv").write_text(FILE.replace("novel", "tale"), encoding="utf-8")
     assert len({plain.digest, *digests, declared(lists, spellings="codes/kinds.csv").digest}) == 5
@@ -115,7 +115,7 @@ def test_tidying_and_spellings_are_in_the_digest_only_where_they_are_used(lists)
 def test_how_a_column_is_read_leaves_the_published_grid_as_it_is(lists):
     read = declared(lists, spellings="codes/kinds.csv", **TIDY)
     assert read.domain == declared(lists).domain
-    assert domain_of(read.normalised()["axes"]) == read.domain
+    assert domain_of(read.as_json()["axes"]) == read.domain
 
 
 @pytest.mark.parametrize(

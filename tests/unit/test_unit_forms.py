@@ -38,7 +38,7 @@ def in_sql(texts: list[str], form: str, point: str = ".") -> list[str | None]:
 @pytest.mark.parametrize("around", ["{}", "a{}\u0301\u0307b"])
 def test_every_sign_folds_in_duckdb_as_in_python(around: str) -> None:
     texts = [around.format(sign) for sign in SIGNS]
-    assert in_sql(texts, "fold") == [forms.folded(text) for text in texts]
+    assert in_sql(texts, "fold") == [forms.fold_text(text) for text in texts]
 
 
 def test_mixed_texts_fold_in_duckdb_as_in_python() -> None:
@@ -47,11 +47,11 @@ def test_mixed_texts_fold_in_duckdb_as_in_python() -> None:
         "a\u00dfS\u0130\u0131Ii\u0307\u0301\u0345\u0391\u03b1\u039f\u03c2\u11a7\u0378\u01c5\ufb03\uac00\0\u1ffc \u00c9e"
     )
     texts = ["".join(draws.choices(signs, k=draws.randint(1, 7))) for _ in range(5_000)]
-    assert in_sql(texts, "fold") == [forms.folded(text) for text in texts]
+    assert in_sql(texts, "fold") == [forms.fold_text(text) for text in texts]
 
 
 def test_spellings_of_one_name_fold_alike_and_others_stay_apart() -> None:
-    folded = [{forms.folded(spelling) for spelling in name} for name in NAMES]
+    folded = [{forms.fold_text(spelling) for spelling in name} for name in NAMES]
     assert all(len(name) == 1 for name in folded) and len(set.union(*folded)) == len(NAMES)
 
 
@@ -61,16 +61,16 @@ def test_the_table_is_case_folding_for_what_the_running_python_knows() -> None:
     of_python: dict[str, set[str]] = {}
     for sign in SIGNS[128:]:
         folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", sign).casefold())
-        if sign not in "\u0130\u0131" and forms._unknown().search(sign) is None:
-            of_python.setdefault(folded, set()).add(forms.folded(sign))
+        if sign not in "\u0130\u0131" and forms._unknown_letters().search(sign) is None:
+            of_python.setdefault(folded, set()).add(forms.fold_text(sign))
     assert all(len(ours) == 1 for ours in of_python.values())
 
 
 def test_trim_all_takes_away_its_signs_at_both_ends_only() -> None:
     texts = [f"{sign}7{sign}7{sign}" for sign in SIGNS[:0x3200]]
-    assert in_sql(texts, "trim_all") == [forms.trimmed(text) or None for text in texts]
+    assert in_sql(texts, "trim_all") == [forms.trim_all(text) or None for text in texts]
     for sign in "\u3000\u202f\u2007\u0085\u200b\ufeff\v\f\0":
-        assert forms.trimmed(f"{sign}7{sign}") == "7"
+        assert forms.trim_all(f"{sign}7{sign}") == "7"
 
 
 @pytest.mark.parametrize("point", [".", ","])

@@ -234,7 +234,7 @@ def of_all_units(value: IsNew, block: Block, axis: Any, whole: Any = IsNew.posit
     return whole(value, replace(block, units=np.zeros_like(block.units)), axis)
 
 
-def with_history(walk: Any, block: Block, complete: int, whole: Any = unit_rows._Walk._taken) -> Any:
+def with_history(walk: Any, block: Block, complete: int, whole: Any = unit_rows._Walk._counted_rows) -> Any:
     return whole(walk, replace(block, inside=np.ones_like(block.inside)), complete)
 
 
@@ -242,7 +242,7 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "marks left out of the order": ("first", lambda: patch.object(ingest, "statement", order_without("marks"))),
     "ties by file order": ("first", lambda: patch.object(ingest, "statement", order_without("along", "marks"))),
     "a window that sees another unit": ("all", lambda: patch.object(IsNew, "positions", of_all_units)),
-    "batches that forget": ("all", lambda: patch.object(IsNew, "carried", UnitValue.carried)),
+    "batches that forget": ("all", lambda: patch.object(IsNew, "rows_to_carry", UnitValue.rows_to_carry)),
 }
 
 
@@ -261,7 +261,7 @@ def test_history_is_read_and_not_counted() -> None:
     fields = written(["new"])
     rows: list[Row] = [("ann", MONDAY - timedelta(days=2), "surgery", "a"), ("ann", MONDAY, "surgery", "a")]
     assert derived(fields, rows) == Counter({("ann", 1): 1})  # in surgery, and not new
-    with patch.object(unit_rows._Walk, "_taken", with_history):
+    with patch.object(unit_rows._Walk, "_counted_rows", with_history):
         assert derived(fields, rows) != Counter({("ann", 1): 1})
 
 
@@ -308,7 +308,7 @@ def test_the_files_of_history_are_needed_and_one_that_lacks_is_named(tmp_path: P
 def test_the_axes_of_an_audit_are_those_of_the_spec() -> None:
     fields = written([*ALL_ROWS, "latest", "visits"], "first")
     one = ReleaseSpec.from_attributes(fields, Path())
-    assert domain_of([axis.normalised() for axis in one.axes]) == one.domain
+    assert domain_of([axis.as_json() for axis in one.axes]) == one.domain
 
 
 def test_the_closed_set_holds_every_class_and_each_says_why() -> None:

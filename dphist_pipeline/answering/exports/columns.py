@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue_rows import day_of_period
-from dphist_pipeline.base.languages.texts import marked
+from dphist_pipeline.base.languages.texts import mark_text
 from dphist_pipeline.base.published_columns import VALUE_COLUMNS
 
 
 @dataclass(frozen=True)
 class ExportedCells:
-    """What the columns of a publication are made from.
+    """The arrays from which the columns of a publication are made.
 
     `answered`: what `dph_marginal` and `dph_whole` answer of each cell in declared order, by their columns.
     """
@@ -64,7 +64,7 @@ def _fact(name: str, kind: str, meaning: str, values: Callable[[ExportedCells], 
     return ExportColumn(name, kind, meaning, values, is_fact=True)
 
 
-def _answered(name: str, meaning: str, label: str = "", of: str = "", is_hidden: bool = True) -> ExportColumn:
+def _answer_column(name: str, meaning: str, label: str = "", of: str = "", is_hidden: bool = True) -> ExportColumn:
     """A number that a question of the cell answers; `of`: its name there."""
     return ExportColumn(
         name, "double", meaning, lambda cells: cells.answered[of or name], label, is_hidden=is_hidden, has_noise=True
@@ -87,51 +87,51 @@ def _as_published(name: str) -> Callable[[ExportedCells], Any]:
 
 _MEANINGS = {column.name: column.in_views for column in VALUE_COLUMNS}
 KEY = (
-    _fact("period", "string", marked("first day of the period"), lambda cells: cells.publication.audit["period"]),
+    _fact("period", "string", mark_text("first day of the period"), lambda cells: cells.publication.audit["period"]),
     _fact(
         "revision",
         "int64",
-        marked("from 1; only the latest revision of a period is exported, unless another one is asked for"),
+        mark_text("from 1; only the latest revision of a period is exported, unless another one is asked for"),
         lambda cells: cells.publication.audit["revision"],
     ),
 )
 _OF_CELLS = (
-    _answered("estimate", _MEANINGS["estimate"], "Estimate"),
-    _answered("unbiased", _MEANINGS["unbiased_estimate"], marked("Unbiased estimate")),
-    _answered(
+    _answer_column("estimate", _MEANINGS["estimate"], "Estimate"),
+    _answer_column("unbiased", _MEANINGS["unbiased_estimate"], mark_text("Unbiased estimate")),
+    _answer_column(
         "standard_error",
-        marked("standard deviation of the noise in `unbiased`"),
-        marked("Standard error of the noise"),
+        mark_text("standard deviation of the noise in `unbiased`"),
+        mark_text("Standard error of the noise"),
         of="noise_error",
         is_hidden=False,
     ),
-    _answered("ci_lower", _MEANINGS["ci_lower"], marked("Lower end of the 95 % interval")),
-    _answered("ci_upper", _MEANINGS["ci_upper"], marked("Upper end of the 95 % interval")),
+    _answer_column("ci_lower", _MEANINGS["ci_lower"], mark_text("Lower end of the 95 % interval")),
+    _answer_column("ci_upper", _MEANINGS["ci_upper"], mark_text("Upper end of the 95 % interval")),
     ExportColumn(
         "whole_count",
         "int64",
-        marked("the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones"),
+        mark_text("the cell as a non-negative whole number, fitted so that sums stay near the unbiased ones"),
         lambda cells: cells.answered["whole_count"],
-        marked("Whole number"),
+        mark_text("Whole number"),
         is_hidden=True,
     ),
-    _word("reliability", marked("a word for the error")),
-    _word("note", marked("what to know about the estimate, in English")),
+    _word("reliability", mark_text("a word for the error")),
+    _word("note", mark_text("what to know about the estimate, in English")),
 )
 _AFTER = (
     _fact(
         "period_start",
         "date32",
-        marked("first day of the period, as a date; empty without periods"),
+        mark_text("first day of the period, as a date; empty without periods"),
         lambda cells: day_of_period(cells.publication.audit, "period_start"),
     ),
     _fact(
         "period_end",
         "date32",
-        marked("day after the last day of the period, as a date; empty without periods"),
+        mark_text("day after the last day of the period, as a date; empty without periods"),
         lambda cells: day_of_period(cells.publication.audit, "period_end"),
     ),
-    _fact("release", "string", marked("name of the release"), lambda cells: cells.publication.audit["release"]),
+    _fact("release", "string", mark_text("name of the release"), lambda cells: cells.publication.audit["release"]),
 )
 # Published columns that an answer tells, or that tell of the groups of a mechanism, are not exported a second time.
 _TOLD = {"estimate", "unbiased_estimate", "ci_lower", "ci_upper", "group_id"}

@@ -44,7 +44,7 @@ def plain_lines(table: pa.Table) -> bytes:
     """The lines of a table of numbers and texts as they are, but for texts that a spreadsheet takes for formulas."""
     for place, field in enumerate(table.schema):
         if field.type == pa.string():
-            table = table.set_column(place, field.name, _marked(table[field.name]))
+            table = table.set_column(place, field.name, _texts_without_formulas(table[field.name]))
     text = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, text, pyarrow.csv.WriteOptions(include_header=False))
     return bytes(text.getvalue())
@@ -59,12 +59,12 @@ def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Tabl
     for place, field in enumerate(rows.schema):
         column = rows[field.name]
         if field.type == pa.string():
-            column = _marked(column)
+            column = _texts_without_formulas(column)
         elif pa.types.is_floating(field.type):
             values = column.to_numpy()
             known = np.isfinite(values)
             if field.name in places:
-                values = _rounded(np.where(known, values, 0.0), places[field.name])
+                values = _decimals(np.where(known, values, 0.0), places[field.name])
             column = pa.array(values, field.type, mask=~known)
         shown = shown.set_column(place, field.name, column)
     hidden_by_column = masks_of(one, rows)
@@ -80,7 +80,7 @@ def _for_people(exported: Exported, one: Publication, rows: pa.Table) -> pa.Tabl
     return shown
 
 
-def _rounded(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
+def _decimals(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
     """Finite numbers with some decimals, halves to the even one, and no negative zero.
 
     As Arrow rounds up to 10 places; of more, its last digits are wrong.
@@ -89,7 +89,7 @@ def _rounded(values: NDArray[np.float64], places: int) -> NDArray[np.float64]:
     return np.where(scaled == np.floor(scaled), values, np.rint(scaled) / 10.0**places) + 0.0
 
 
-def _marked(column: pa.ChunkedArray) -> Any:
+def _texts_without_formulas(column: pa.ChunkedArray) -> Any:
     """Texts, with an apostrophe before those that a spreadsheet would take for a formula."""
     if len(column) <= FEW:
         return texts([f"'{text}" if text and is_formula(text) else text for text in column.to_pylist()])

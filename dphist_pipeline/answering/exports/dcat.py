@@ -116,7 +116,7 @@ def write_for_health(exported: Exported, file: Path) -> None:
         | {
             "dct:publisher": record.health_publisher(),
             "dct:type": _concept(f"{_EU}/dataset-type/STATISTICAL", "Statistical data"),
-            "healthdcatap:hdab": {"@type": "foaf:Agent", **body, **_reached(mail_or_page, page)},
+            "healthdcatap:hdab": {"@type": "foaf:Agent", **body, **_agent_address(mail_or_page, page)},
             "healthdcatap:healthCategory": _concept(about.health_category, about.health_category),
             **_concepts({"healthdcatap:healthTheme": about.health_theme}),
             **({"dpv:hasPurpose": _purpose(about.purpose)} if about.purpose else {}),
@@ -152,7 +152,7 @@ class _Record:
         return {
             **self.publisher(),
             "cv:contactPoint": _contact_point(about.contact),
-            **_reached(about.contact, about.homepage),
+            **_agent_address(about.contact, about.homepage),
             **_concepts(dict.fromkeys(("healthdcatap:publisherType", "dct:type"), about.publisher_type)),
             **dict.fromkeys(
                 ("healthdcatap:publisherNote", "dct:description") if about.publisher_note else (), about.publisher_note
@@ -370,7 +370,7 @@ def _kind(name: str, contact: str, homepage: str) -> Node | None:
     return {"@type": "vcard:Kind", "vcard:fn": name, **links} if links else None
 
 
-def _reached(contact: str, homepage: str) -> Node:
+def _agent_address(contact: str, homepage: str) -> Node:
     """Where an agent is reached, in the words of foaf."""
     mail, page = _mail_and_page(contact, homepage)
     return {

@@ -23,7 +23,7 @@ from dphist_pipeline.answering.exports.sdmx import MISSING, NORMAL, VERSION, Str
 from dphist_pipeline.answering.exports.xlsx import AS_TEXT, add_figures
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import OTHER as OTHER_VALUE
-from dphist_pipeline.base.languages.texts import LANGUAGES, gettext, in_language, language, pgettext, translated
+from dphist_pipeline.base.languages.texts import LANGUAGES, gettext, in_language, language, pgettext, translate
 from dphist_pipeline.errors import Refused, did_you_mean
 from dphist_pipeline.publishing.figure_files import NUMBERS, for_people, lines_of, places_of, used_columns
 from dphist_pipeline.publishing.formatting import visible
@@ -143,8 +143,8 @@ def _meanings() -> dict[str, str]:
     """What the numbers of a line are called."""
     return {
         "value": gettext("Value"),
-        "ci_lower": translated("Lower end of the 95 % interval"),
-        "ci_upper": translated("Upper end of the 95 % interval"),
+        "ci_lower": translate("Lower end of the 95 % interval"),
+        "ci_upper": translate("Upper end of the 95 % interval"),
     }
 
 

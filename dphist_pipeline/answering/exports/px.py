@@ -30,7 +30,7 @@ from dphist_pipeline.answering.exports.rows import (
     title_of,
     with_words,
 )
-from dphist_pipeline.base.languages.texts import days_text, gettext, language, pgettext, translated
+from dphist_pipeline.base.languages.texts import days_text, gettext, language, pgettext, translate
 from dphist_pipeline.base.shown_below import limit_of, words_for
 from dphist_pipeline.publishing.formatting import visible
 
@@ -87,7 +87,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
     """The keywords before the data, in the recommended order."""
     variables, contents = _variables(exported), free_name(gettext("content"), common_axes(exported.publications))
     labels = {
-        column.name: translated(column.label) if column.label else column.name.replace("_", " ").capitalize()
+        column.name: translate(column.label) if column.label else column.name.replace("_", " ").capitalize()
         for column in contents_of(exported)
     }
     labels["estimate"] = pgettext("content", "Estimate")
@@ -121,7 +121,7 @@ def _head(exported: Exported, shown: int) -> Iterator[str]:
         yield keyword("CODES", *(code for code, _ in values), of=(name,))
     yield keyword("CODES", *labels, of=(contents,))
     if decimals < _MOST_SHOWN:
-        yield f"PRECISION({_quoted(contents)},{_quoted(labels['standard_error'])})={decimals + 1};"
+        yield f"PRECISION({_quoted_text(contents)},{_quoted_text(labels['standard_error'])})={decimals + 1};"
     for label in labels.values():
         yield keyword("UNITS", counted, of=(label,))
         if creation_date:
@@ -142,7 +142,7 @@ def _notes(exported: Exported, contents: str, named: Mapping[str, str]) -> Itera
     facts = [f"{name}: {text}" for name, text in facts_of(exported)]
     yield long_text("NOTEX", "#".join(_plain(fact) for fact in facts))
     for column in contents_of(exported):
-        yield long_text("VALUENOTE", _plain(translated(column.meaning)), of=(contents, named[column.name]))
+        yield long_text("VALUENOTE", _plain(translate(column.meaning)), of=(contents, named[column.name]))
 
 
 def _variables(exported: Exported) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -209,20 +209,20 @@ def _on_scale(start: date, end: date) -> tuple[str, str] | None:
 
 def keyword(name: str, *values: str, of: Sequence[str] = ()) -> str:
     """A keyword with its values, one on a line where there are many."""
-    about = f"({','.join(map(_quoted, of))})" if of else ""
+    about = f"({','.join(map(_quoted_text, of))})" if of else ""
     between = ",\n" if sum(map(len, values)) > MOST_LETTERS else ","
-    return f"{name}{about}={between.join(map(_quoted, values))};"
+    return f"{name}{about}={between.join(map(_quoted_text, values))};"
 
 
 def long_text(name: str, text: str, of: Sequence[str] = ()) -> str:
     """A keyword with a text of several lines, each within quotation marks."""
-    about = f"({','.join(map(_quoted, of))})" if of else ""
+    about = f"({','.join(map(_quoted_text, of))})" if of else ""
     most = MOST_LETTERS - 2
     pieces = [text[first : first + most] for first in range(0, len(text), most)] or [""]
     return f"{name}{about}=" + "\n".join(f'"{piece}"' for piece in pieces) + ";"
 
 
-def _quoted(text: str) -> str:
+def _quoted_text(text: str) -> str:
     return f'"{_plain(text)[:MOST_LETTERS]}"'
 
 

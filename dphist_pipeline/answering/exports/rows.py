@@ -24,7 +24,7 @@ from dphist_pipeline.answering.published import NotPublished, audit_in_force, la
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import BinnedAxis
-from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, marked, pgettext, translated
+from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, mark_text, pgettext, translate
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
 from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words, has_whole_first
 from dphist_pipeline.estimates.known_figures import counts_the_same
@@ -36,7 +36,7 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 LATEST = "latest"
 NOBODY = About()
-FIGURES_IN_FILES = marked(
+FIGURES_IN_FILES = mark_text(
     "Counts by %(level)s, and sums of them, are public figures: exact, with a standard error of 0. Estimates of cells "
     "add up to them."
 )
@@ -97,7 +97,7 @@ class Exported:
 
     @property
     def audit(self) -> Mapping[str, Any]:
-        """Of the last publication."""
+        """The audit of the last publication."""
         return self.publications[-1].audit
 
     @property
@@ -302,7 +302,7 @@ def is_local(exported: Exported) -> bool:
 
 
 def counted_of(exported: Exported) -> str:
-    """What the figures are numbers of."""
+    """The things that the figures are numbers of."""
     return counted_words(exported.audit) or (gettext("values") if is_local(exported) else gettext("rows"))
 
 
@@ -363,7 +363,7 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
         ),
         *_near_zero_facts(exported),
         *(
-            [(pgettext("reliability", "known"), translated(FIGURES_IN_FILES) % {"level": last["invariants"]["level"]})]
+            [(pgettext("reliability", "known"), translate(FIGURES_IN_FILES) % {"level": last["invariants"]["level"]})]
             if "invariants" in last and counts_the_same(last)
             else []
         ),

@@ -29,7 +29,7 @@ from dphist_pipeline.answering.exports.rows import (
 )
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import Domain
-from dphist_pipeline.base.languages.texts import gettext, language, marked, translated
+from dphist_pipeline.base.languages.texts import gettext, language, mark_text, translate
 from dphist_pipeline.estimates.notes import KNOWN
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import visible
@@ -43,10 +43,10 @@ _PLACE = "http://www.sdmx.org/resources/sdmxml/schemas/v2_1"
 _NAMES = {"mes": f"{_PLACE}/message", "str": f"{_PLACE}/structure", "com": f"{_PLACE}/common"}
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _STATUS = {
-    NORMAL: marked("Normal value"),
-    UNRELIABLE: marked("Low reliability: the error is large beside the count"),
-    HIDDEN: marked("Suppressed: below the least figure that the publisher shows"),
-    MISSING: marked("Missing value: it cannot be told, and the comment says why"),
+    NORMAL: mark_text("Normal value"),
+    UNRELIABLE: mark_text("Low reliability: the error is large beside the count"),
+    HIDDEN: mark_text("Suppressed: below the least figure that the publisher shows"),
+    MISSING: mark_text("Missing value: it cannot be told, and the comment says why"),
 }
 _MEANINGS = {column.name: column.meaning for column in columns.COLUMNS}
 _KINDS = {"double": "Double", "int64": "Integer"}  # every other one is a String
@@ -151,17 +151,17 @@ def sdmx_structure(exported: Exported, name: str, data: Path) -> str:
         day=(charged_at(exported) or "2000-01-01")[:10],
         dimensions={one: (axis, [*code_list(publications, axis).values()]) for one, axis in axes.items()},
         has_time=has_periods(exported),
-        value=("estimate", translated(_MEANINGS["estimate"])),
+        value=("estimate", translate(_MEANINGS["estimate"])),
         statuses=(NORMAL, UNRELIABLE, HIDDEN),
         attributes={one: (column.name, _meaning(column, exported), column.kind) for one, column in attributes.items()},
     ).text()
 
 
 def _meaning(column: ExportColumn, exported: Exported) -> str:
-    meaning = translated(column.meaning)
-    words = "; ".join(f"{word or '(empty)'}: {translated(text)}" for word, text in RELIABILITY.legend.items())
+    meaning = translate(column.meaning)
+    words = "; ".join(f"{word or '(empty)'}: {translate(text)}" for word, text in RELIABILITY.legend.items())
     if any("invariants" in one.audit for one in exported.publications):
-        words += f"; known: {translated(KNOWN)}"
+        words += f"; known: {translate(KNOWN)}"
     return f"{meaning}: {words}" if column.name == "reliability" else meaning
 
 
@@ -195,12 +195,12 @@ class StructureMessage:
         root = ET.Element(_tag("mes:Structure"))
         self._header(root)
         structures = _below(root, "mes:Structures")
-        flow = self._maintained(_below(structures, "str:Dataflows"), "str:Dataflow", self.release, self.title)
+        flow = self._maintainable(_below(structures, "str:Dataflows"), "str:Dataflow", self.release, self.title)
         self._reference(_below(flow, "str:Structure"), "datastructure", "DataStructure", self._structure)
         lists = _below(structures, "str:Codelists")
         for identifier, (axis, codes) in self.dimensions.items():
             self._code_list(lists, f"CL_{identifier}", gettext("Values of %(axis)s", axis=axis), codes)
-        statuses = [Code(code, translated(_STATUS[code]), code) for code in self.statuses]
+        statuses = [Code(code, translate(_STATUS[code]), code) for code in self.statuses]
         self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), statuses)
         self._concepts(_below(structures, "str:Concepts"))
         self._data_structure(_below(structures, "str:DataStructures"))
@@ -223,13 +223,13 @@ class StructureMessage:
         _below(header, "mes:Sender", id=self.agency.replace(".", "_"))
 
     def _code_list(self, lists: ET.Element, identifier: str, title: str, codes: Iterable[Code]) -> None:
-        codelist = self._maintained(lists, "str:Codelist", identifier, title)
+        codelist = self._maintainable(lists, "str:Codelist", identifier, title)
         for code in codes:
-            _named(_below(codelist, "str:Code", id=code.code), code.label)
+            _with_name(_below(codelist, "str:Code", id=code.code), code.label)
 
     def _concepts(self, concepts: ET.Element) -> None:
         title = gettext("Concepts of %(title)s", title=self.title)
-        scheme = self._maintained(concepts, "str:ConceptScheme", self._scheme, title)
+        scheme = self._maintainable(concepts, "str:ConceptScheme", self._scheme, title)
         about = {
             identifier: (axis, gettext("axis %(axis)s: its bins or categories", axis=axis))
             for identifier, (axis, _) in self.dimensions.items()
@@ -240,20 +240,20 @@ class StructureMessage:
             VALUE: self.value,
             STATUS: ("status", gettext("whether the value is reliable and shown")),
         }
-        about |= {"REVISION": ("revision", translated(_MEANINGS["revision"]))}
+        about |= {"REVISION": ("revision", translate(_MEANINGS["revision"]))}
         about |= {identifier: (name, meaning) for identifier, (name, meaning, _) in self.attributes.items()}
         for identifier, (name, meaning) in about.items():
-            _named(_below(scheme, "str:Concept", id=identifier), name, meaning)
+            _with_name(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
     def _data_structure(self, structures: ET.Element) -> None:
         title = gettext("Structure of %(title)s", title=self.title)
-        structure = self._maintained(structures, "str:DataStructure", self._structure, title)
+        structure = self._maintainable(structures, "str:DataStructure", self._structure, title)
         components = _below(structure, "str:DataStructureComponents")
         dimensions = _below(components, "str:DimensionList", id="DimensionDescriptor")
         for place, identifier in enumerate(self.dimensions, 1):
             one = _below(dimensions, "str:Dimension", id=identifier, position=str(place))
             self._concept_of(one, identifier)
-            self._listed(one, f"CL_{identifier}")
+            self._add_code_list(one, f"CL_{identifier}")
         if self.has_time:
             one = _below(dimensions, "str:TimeDimension", id=TIME, position=str(len(self.dimensions) + 1))
             self._concept_of(one, TIME)
@@ -265,7 +265,7 @@ class StructureMessage:
             one = _below(attributes, "str:Attribute", id=identifier, assignmentStatus=status)
             self._concept_of(one, identifier)
             if identifier == STATUS:
-                self._listed(one, "CL_OBS_STATUS")
+                self._add_code_list(one, "CL_OBS_STATUS")
             else:
                 kind = _KINDS.get(kinds[identifier], "String")
                 _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType=kind)
@@ -275,7 +275,7 @@ class StructureMessage:
         self._concept_of(one, VALUE)
         _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType="Double")
 
-    def _listed(self, component: ET.Element, codes: str) -> None:
+    def _add_code_list(self, component: ET.Element, codes: str) -> None:
         enumeration = _below(_below(component, "str:LocalRepresentation"), "str:Enumeration")
         self._reference(enumeration, "codelist", "Codelist", codes)
 
@@ -288,12 +288,12 @@ class StructureMessage:
         where = {"agencyID": self.agency, "package": package, "class": kind}
         element.append(_reference(id=identifier, version=VERSION, **where))
 
-    def _maintained(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
+    def _maintainable(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
         who = {"agencyID": self.agency, "version": VERSION, "isFinal": "false"}
-        return _named(_below(parent, tag, id=identifier, **who), title)
+        return _with_name(_below(parent, tag, id=identifier, **who), title)
 
 
-def _named(element: ET.Element, name: str, about: str = "") -> ET.Element:
+def _with_name(element: ET.Element, name: str, about: str = "") -> ET.Element:
     """The element with a name and, if there is one, a description."""
     for tag, text in (("com:Name", name), ("com:Description", about)):
         if text:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dphist_pipeline.base.axes._binned import BinnedAxis
 from dphist_pipeline.base.axes._interface import Reads
-from dphist_pipeline.base.tidying import tidied
+from dphist_pipeline.base.tidying import tidy
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,4 @@ class BandedAxis(BinnedAxis):
     @property
     def texts(self) -> dict[str, int]:
         """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
-        return {tidied(text, self.tidy): place for text, place in self.bands.items()}
+        return {tidy(text, self.tidy): place for text, place in self.bands.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dphist_pipeline.base.axes._interface import Along, Kind, PublicType, Reads
-from dphist_pipeline.base.tidying import tidied
+from dphist_pipeline.base.tidying import tidy
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CategoricalAxis:
         """The texts that are counted in a cell, as they stand after `tidy`, and the position of that cell."""
         places = {value: place for place, value in enumerate(self.values)}
         categories = {value: value for value in self.values} | {**self.spellings}
-        return {tidied(text, self.tidy): places[category] for text, category in categories.items()}
+        return {tidy(text, self.tidy): places[category] for text, category in categories.items()}
 
     @property
     def size(self) -> int:

@@ -83,7 +83,7 @@ def _translations(code: Code) -> Texts:
     return read_texts(Path(__file__).with_name(f"{code}.po"))
 
 
-def translated(message: str, context: str = "", plural: str = "", number: float = 1) -> str:
+def translate(message: str, context: str = "", plural: str = "", number: float = 1) -> str:
     """A text in the language of the page, with its places for values and the blanks around it as they are.
 
     `context` tells apart what English says by one word. `plural`: the message for other numbers than one.
@@ -102,21 +102,21 @@ def translated(message: str, context: str = "", plural: str = "", number: float 
 
 def gettext(message: str, /, **values: Any) -> str:
     """A text in the language of the page, with its values; a percent sign is written twice."""
-    return translated(message) % values
+    return translate(message) % values
 
 
 def pgettext(context: str, message: str, /, **values: Any) -> str:
     """A text that depends on where it stands, in the language of the page."""
-    return translated(message, context) % values
+    return translate(message, context) % values
 
 
 def ngettext(one: str, several: str, number: float, /, **values: Any) -> str:
     """A text in the form that a number takes; the number itself is among the values, as it is to be shown."""
-    return translated(one, "", several, number) % values
+    return translate(one, "", several, number) % values
 
 
-def marked(message: str) -> str:
-    """The same text: marks one that `translated` tells where it is shown, for the tool that collects texts."""
+def mark_text(message: str) -> str:
+    """The same text: marks one that `translate` tells where it is shown, for the tool that collects texts."""
     return message
 
 

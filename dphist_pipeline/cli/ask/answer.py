@@ -304,7 +304,8 @@ def print_pivot(
     keys.append(("total", *[""] * (len(names) - 1)))
     limit = limit_of(publication.audit)
     columns = [
-        [_told(cells.get(head), decimals, limit) for cells in (*pivot.answers, pivot.totals)] for head in pivot.heads
+        [_answer_text(cells.get(head), decimals, limit) for cells in (*pivot.answers, pivot.totals)]
+        for head in pivot.heads
     ]
     # What the categories of the pivoted axis are called; those of a level have no other words.
     pivoted = [axis for axis in publication.domain.axes if axis.name == facts["pivot"]]
@@ -331,7 +332,7 @@ def print_pivot(
         out.print(escape(capped))
 
 
-def _told(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:
+def _answer_text(answer: Mapping[str, Any] | None, decimals: int | None, limit: int | None) -> str:
     if answer is None:
         return ""
     from dphist_pipeline.publishing.headline_figures import HeadlineFigure

@@ -16,7 +16,7 @@ from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.releasing.store import Store
 
 
-def _known(name: str) -> str:
+def _known_format(name: str) -> str:
     if name not in names():
         raise typer.BadParameter(f"{name!r} is none of {', '.join(names())}.")
     return name
@@ -30,7 +30,8 @@ def export(
         ),
     ],
     to: Annotated[
-        str, typer.Option("--to", "--format", metavar="FORMAT", callback=_known, help="One of the formats above.")
+        str,
+        typer.Option("--to", "--format", metavar="FORMAT", callback=_known_format, help="One of the formats above."),
     ],
     period: Annotated[
         str | None, typer.Option(metavar="DAY", help="Its first day, or 2026-W10. Default: all periods.")
@@ -83,9 +84,9 @@ def export(
         out.print(f"[green]✓[/] Written: {escape(files)}, {periods} period{'s' if periods != 1 else ''}")
 
 
-def _listed(name: str) -> str:
+def _summary_line(name: str) -> str:
     return fill(f"{name}: {summary_of(name)}", 68, subsequent_indent="  ")
 
 
 # Other packages may add formats, so help tells those that are installed.
-export.__doc__ = f"{cleandoc(export.__doc__ or '')}\n\n" + "\n".join(map(_listed, names()))
+export.__doc__ = f"{cleandoc(export.__doc__ or '')}\n\n" + "\n".join(map(_summary_line, names()))

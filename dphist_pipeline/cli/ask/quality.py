@@ -60,7 +60,7 @@ def quality(
         }
         print_json({**facts, "says": says, "rows": rows})
         return
-    texts = _Told(limit_of(audit) or 0, decimals)
+    texts = _QualityText(limit_of(audit) or 0, decimals)
     out.print(f"[bold]{release}[/], period {audit['period']}, revision {audit['revision']}")
     for sentence in says:
         out.print(f"  {escape(sentence)}")
@@ -72,7 +72,7 @@ def quality(
         else:
             _print_numbers(title, *standing, texts)
     _print_failures(quality.table.failures(most, texts.limit), most, texts)
-    misfiled, sentence = quality.table.misfiled(texts.limit)
+    misfiled, sentence = quality.table.misfiled_rows(texts.limit)
     if misfiled:
         print_table(["rows", "estimate", TOGETHER], [(MISFILED, *texts.of(row)) for row in misfiled])
     print_lines(filter(None, [sentence]))
@@ -89,7 +89,7 @@ def quality(
 
 
 def _print_failures(
-    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], numbers: _Told
+    standing: tuple[Sequence[Mapping[str, Any]], str], most: Mapping[str | None, float], numbers: _QualityText
 ) -> None:
     """Prints the missing and undeclared values that stand out, and the sentence on the others."""
     failed, sentence = standing
@@ -103,7 +103,7 @@ def _print_failures(
     print_lines(filter(None, [sentence]))
 
 
-def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], sentence: str, numbers: _Told) -> None:
+def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], sentence: str, numbers: _QualityText) -> None:
     if rows:
         lines = [(row["category"], *numbers.of(row)) for row in rows[:MOST_ROWS]]
         print_table([title, "estimate", TOGETHER], lines)
@@ -113,7 +113,7 @@ def _print_numbers(title: str, rows: Sequence[Mapping[str, Any]], sentence: str,
 
 
 @dataclass(frozen=True)
-class _Told:
+class _QualityText:
     """How numbers are told at a terminal; figures below `limit` as words, without their interval, 0 for none."""
 
     limit: int

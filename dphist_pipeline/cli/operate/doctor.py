@@ -12,8 +12,8 @@ from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_json
 from dphist_pipeline.health.doctor import as_json as findings_as_json
 from dphist_pipeline.health.doctor import examine
-from dphist_pipeline.health.due import overdue
 from dphist_pipeline.health.finding import worst
+from dphist_pipeline.health.overdue import overdue
 from dphist_pipeline.releasing.store import Store
 
 SIGNS = {"ok": "[green]✓[/]", "warning": "[yellow]![/]", "fault": "[bold red]✗[/]"}

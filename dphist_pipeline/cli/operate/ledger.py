@@ -35,8 +35,8 @@ from dphist_pipeline.cli.terminal import (
     print_warning,
     statement_facts,
 )
-from dphist_pipeline.ledger.amounts import as_text
 from dphist_pipeline.ledger.decisions import EVERYWHERE, FOR_ALL, Decision
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.ledger.ledger import Account, Ledger, refuse_unexplained
 from dphist_pipeline.ledger.limits import refuse_bad_share
 from dphist_pipeline.publishing.statements import Statement
@@ -186,7 +186,7 @@ def open_account(
         needed = {"ACCOUNT": account, "--privacy-unit": privacy_unit, "--neighbours": neighbours}
         missing = ", ".join(name for name, value in needed.items() if value is None)
         raise typer.BadParameter("must be given, or --for SPEC, which says it", param_hint=missing)
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     decisions = StoreDecisions.of(opened_store)
     ledger = decisions.ledger
     terms = (privacy_unit, _neighbours(neighbours), _total(total), "yearly" if renews else None, opened_store.id)
@@ -283,7 +283,7 @@ def allow(
         raise typer.BadParameter(
             "--source, --query, --check and --spark are for an ACCOUNT, the others are for all of them"
         )
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     if for_all:
         print_allowed(_allow_for_all(opened_store, code_lists, clock, engine, reason), as_json)
         return
@@ -310,7 +310,7 @@ def disallow(
 
     What was released stays, and replays stay free.
     """
-    decisions = StoreDecisions.of(Store.named(store))
+    decisions = StoreDecisions.of(Store.open_named(store))
     ledger = decisions.ledger
     with decisions.signing() as operator:
         decision = ledger.disallow(number, reason, operator)
@@ -329,7 +329,7 @@ def raise_total(
     as_json: JsonOption = False,
 ) -> None:
     """Raises an account's total, and keeps the reason."""
-    decisions = StoreDecisions.of(Store.named(store))
+    decisions = StoreDecisions.of(Store.open_named(store))
     ledger = decisions.ledger
     with decisions.signing() as operator:
         ledger.raise_total(account, _total(total), reason, operator)
@@ -345,7 +345,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Shows what accounts hold and may read, and what was spent on which release."""
-    ledger = Store.named(store).ledger()
+    ledger = Store.open_named(store).ledger()
     statements = [
         Statement.of(ledger, name) for name in ([account] if account else [known.name for known in ledger.accounts()])
     ]
@@ -382,7 +382,7 @@ def verify(store: StoreOption = None, as_json: JsonOption = False) -> None:
     something is wrong, or where the witness is missing: without it nobody can say
     whether the ledger's end was cut off.
     """
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     entries, whole, missing = opened_store.verify()
     witnessed = opened_store.confirm_witness(entries, whole)
     if as_json:
@@ -457,7 +457,7 @@ def _open_for(
     """Opens the account of a spec: `terms` are the total, whether it renews, signatures and other accounts."""
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     ledger, (total, renews, signatures, also_of) = opened_store.ledger(), terms
     decisions = SpecDecisions.to_open(spec, opened_store, ledger, account, total, renews, signatures, also_of)
     command = ["dphist", "ledger", "open", "--for", str(spec), "--total", as_text(total)]
@@ -470,7 +470,7 @@ def _allow_for(
 ) -> None:
     from dphist_pipeline.releasing.spec_decisions import SpecDecisions
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     ledger = opened_store.ledger()
     decisions = SpecDecisions.to_allow(spec, opened_store, ledger, account, also_of)
     command = ["dphist", "ledger", "allow", "--for", str(spec), *_also(also_of), *_where(store)]
@@ -557,7 +557,7 @@ def show_and_sign(
             print_json({"signed": False, "digest": digest, **decisions.facts})
             raise typer.Exit(1)
         if not at_a_terminal() or not typer.confirm("Sign this?", default=False):
-            raise decisions.unsigned(shlex.join(command))
+            raise decisions.missing_signature(shlex.join(command))
     with StoreDecisions(store, ledger).signing() as operator:
         signed = decisions.sign(ledger, operator)
     _keep_signed_spec(decisions, store)

@@ -69,7 +69,7 @@ def move(
     The old ledger takes no entry any more and says where the new one is.
     Where the command was cut short, the same one finishes it.
     """
-    ledger = StoreDecisions.move_ledger(Store.named(store), address)
+    ledger = StoreDecisions.move_ledger(Store.open_named(store), address)
     _, entries, _ = ledger.head()
     if as_json:
         print_json({"ledger": ledger.id, "address": str(ledger.place), "entries": entries})
@@ -90,7 +90,7 @@ def upgrade(
     entry, signed with your operator's key, lists which decisions of an earlier
     version wait for the second one.
     """
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     if witness:
         _upgrade_witness(witness_database(opened_store.witness_file))
         return
@@ -143,11 +143,11 @@ def role_statements(charges: str, decides: str, witness: bool = False) -> str:
     Names have small letters, digits and _. `witness`: for the database of the witness, not that of the ledger.
     """
     charging, deciding = ("charged", "published", "rendered", *NOTES), (*sorted(DECISIONS), *NOTES)
-    kinds = {"charging": _quoted(charging), "deciding": _quoted(deciding)}
+    kinds = {"charging": _quoted_words(charging), "deciding": _quoted_words(deciding)}
     kinds |= {"witnessing": ", ".join(WitnessServer.entered_by_runs)}
     kinds |= {"connect": _CONNECT.format(charges=charges, decides=decides)}
     return (_WITNESS if witness else _LEDGER).format(charges=charges, decides=decides, **kinds)
 
 
-def _quoted(words: tuple[str, ...]) -> str:
+def _quoted_words(words: tuple[str, ...]) -> str:
     return ", ".join(f"'{word}'" for word in words)

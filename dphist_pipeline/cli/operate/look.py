@@ -28,9 +28,9 @@ def look(
     and go to no file. The ledger keeps who looked, when and at which release,
     and every later release of the account repeats it.
     """
-    from dphist_pipeline.releasing.looking import look as look_at
+    from dphist_pipeline.releasing.operator_look import look as look_at
 
-    look_at(load_spec(spec, store), Store.named(store), _descriptor(), period, reason)
+    look_at(load_spec(spec, store), Store.open_named(store), _descriptor(), period, reason)
 
 
 def _descriptor() -> int:

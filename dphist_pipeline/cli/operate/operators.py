@@ -39,7 +39,7 @@ def add_key(
 
     Where an account asks for two signatures, so does the third key.
     """
-    decisions = StoreDecisions.of(Store.named(store))
+    decisions = StoreDecisions.of(Store.open_named(store))
     ledger = decisions.ledger
     with decisions.signing() as operator:
         decision = ledger.add_key(name, public, operator)
@@ -71,7 +71,7 @@ def rotate_key(
     """
     if (to is None) == (key is None) or (key is None) != (name is None):
         raise typer.BadParameter("give --to FILE for a new key of yours, or --key KEY --name NAME of another person")
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     decisions = StoreDecisions.of(opened_store)
     ledger = decisions.ledger
     operators, new = ledger.operators(), None if to is None else _new_key(to, opened_store.root)
@@ -106,7 +106,7 @@ def sign(
     store: StoreOption = None,
 ) -> None:
     """Gives a decision its second signature, where an account asks for two."""
-    adoption = StoreDecisions.sign(Store.named(store), number)
+    adoption = StoreDecisions.sign(Store.open_named(store), number)
     out.print(f"[green]✓[/] Entry {number} is signed, and in force")
     if adoption is not None:
         print_adopted(adoption)

@@ -12,7 +12,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.operate.ledger import exact_option, ledger_app
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.releasing.store import FORM, Store
 from dphist_pipeline.releasing.store_decisions import Adoption, StoreDecisions
 
@@ -36,7 +36,7 @@ def report(
     """
     from dphist_pipeline.publishing.ledger_report import LedgerReport
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     ledger_report = LedgerReport(opened_store.ledger(), year)
     facts = ledger_report.facts()
     if page is not None:
@@ -106,7 +106,7 @@ def adopt(
     are lost otherwise. Where an account asks for two signatures, another
     operator signs what denies a row of the witness, or begins an empty one.
     """
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     stated = list(map(_elsewhere, spent_elsewhere or []))
     elsewhere = dict(stated)
     if len(elsewhere) < len(stated):
@@ -173,7 +173,7 @@ def publish(
     """
     from dphist_pipeline.releasing.public_folder import PublicFolder
 
-    public = PublicFolder(Store.named(store))
+    public = PublicFolder(Store.open_named(store))
     address_before = public.store.public_address
     if to is not None:
         public = public.copying_to(to)
@@ -202,7 +202,7 @@ def upgrade(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """
     from dphist_pipeline.releasing.public_folder import PublicFolder
 
-    public = PublicFolder(Store.named(store))
+    public = PublicFolder(Store.open_named(store))
     with progress(as_json) as step:
         gone, deleted = public.upgrade(step)
     if as_json:
@@ -237,7 +237,7 @@ def pages(
     from dphist_pipeline.releasing.public_folder import PublicFolder
     from dphist_pipeline.releasing.spec_check import load_spec
 
-    opened = Store.named(store)
+    opened = Store.open_named(store)
     if release is not None and release.partition("#")[0].endswith(SPECS):
         spec = load_spec(release, opened)
         refuse_untold_figures(spec)

@@ -30,7 +30,7 @@ def waive(
     No schedule asks for it, and `dphist doctor --due` does not count it. It
     can still be released by command, at its price.
     """
-    decision = StoreDecisions.of(Store.named(store)).waive(release, period, reason, and_later)
+    decision = StoreDecisions.of(Store.open_named(store)).waive(release, period, reason, and_later)
     if as_json:
         print_json(decision_facts(decision))
         return

@@ -34,11 +34,11 @@ from dphist_pipeline.cli.terminal import (
 )
 from dphist_pipeline.errors import DphistError, first_of
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.mechanisms.tables import shares_for
 from dphist_pipeline.releasing.account_runway import AccountRunway
+from dphist_pipeline.releasing.quality_queries import half_widths
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.row_quality import half_widths
 from dphist_pipeline.releasing.spec_check import ColumnComparison, SpecCheck, load_spec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.mistakes import WhichSpec
@@ -113,7 +113,11 @@ def check(
         from dphist_pipeline.releasing.declared_figures import refuse_untold_figures
 
         lacking = refuse_untold_figures(checked)
-    warnings = [*filter(None, [*doubts, _changed(beside)]), *faults(Store.folder(store) / "public"), *individual[1:]]
+    warnings = [
+        *filter(None, [*doubts, _change_remark(beside)]),
+        *faults(Store.folder(store) / "public"),
+        *individual[1:],
+    ]
     warnings += lacking
     if explain:
         explanation = explain_spec(checked, store)
@@ -210,7 +214,7 @@ def _doubt_of_persons(spec: ReleaseSpec) -> str:
     )
 
 
-def _changed(beside: SpecCheck) -> str:
+def _change_remark(beside: SpecCheck) -> str:
     """What `release` would say of a spec that an operator did not sign for as it is; empty without a store."""
     with suppress(DphistError):
         return beside.changed_since_signed()
@@ -258,7 +262,7 @@ def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
         "sensitivity": spec.sensitivity,
         "sensitivity_because": _reason_of_sensitivity(spec),
         "mechanism": spec.mechanism,
-        "settings": spec.normalised()["settings"],
+        "settings": spec.as_json()["settings"],
         "epsilon": str(spec.epsilon),
         "period": spec.period,
         "digest": spec.digest,
@@ -295,7 +299,7 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
     worst = max(errors, key=errors.__getitem__)
     return {
         "tables": f"{len(tables['tables']):,} with {spec.cells:,} cells: {sizes}",
-        "measured": _measured(tables["measured"]),
+        "measured": _measured_marginals(tables["measured"]),
         "error": f"standard error of a cell: in the worst table, {worst}, {errors[worst]:,.1f} rows, "
         f"in the mean of all tables {tables['error_of_a_cell']:,.1f}",
     }
@@ -320,7 +324,7 @@ def reliability_in_words(spec: ReleaseSpec) -> dict[str, str]:
     return {"reliability": say_rows(reliability_of(spec)["reliability"], per_period(spec)) + plain}
 
 
-def _measured(marginals: Sequence[Mapping[str, Any]]) -> str:
+def _measured_marginals(marginals: Sequence[Mapping[str, Any]]) -> str:
     """How many marginals are measured; few of them with their shares of epsilon, the largest first."""
     if len(marginals) > MOST_MEASURED:
         return f"{len(marginals):,} marginals"
@@ -342,7 +346,7 @@ def quality_of(spec: ReleaseSpec) -> dict[str, Any]:
 
 def declared_of(spec: ReleaseSpec) -> dict[str, Any]:
     """What each derived column holds, and which rows count, as JSON values; none where nothing is declared."""
-    derived = {one.column: one.says for one in spec.derive} | in_words([axis.normalised() for axis in spec.axes])
+    derived = {one.column: one.says for one in spec.derive} | in_words([axis.as_json() for axis in spec.axes])
     kept = [one.says for one in spec.keep]
     take = {} if spec.take == "all" else {"take": spec.take}
     return {**({"derived": derived} if derived else {}), **({"kept": kept} if kept else {}), **take}

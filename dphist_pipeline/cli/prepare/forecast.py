@@ -19,7 +19,7 @@ from dphist_pipeline.cli.options import (
 )
 from dphist_pipeline.cli.prepare.compare import EPSILON
 from dphist_pipeline.cli.terminal import print_json, print_lines, print_tables, progress_bar
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import load_spec
 from dphist_pipeline.spec.fields import parse_epsilon

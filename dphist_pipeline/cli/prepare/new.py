@@ -14,7 +14,7 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, ServesOption
 from dphist_pipeline.cli.terminal import out, print_json, print_lines
 from dphist_pipeline.spec import fields
-from dphist_pipeline.spec.mistakes import SpecError, shown
+from dphist_pipeline.spec.mistakes import SpecError, echo
 
 
 def new(
@@ -158,7 +158,7 @@ def _release_of(file: str) -> str:
         with suppress(ValueError):
             return fields.release_name(fields.suggestion(part))
     command = f"dphist new RELEASE --from {shlex.quote(file)}"
-    raise typer.BadParameter(f"{shown(file)} gives the table no name; name it: {command}", param_hint="RELEASE")
+    raise typer.BadParameter(f"{echo(file)} gives the table no name; name it: {command}", param_hint="RELEASE")
 
 
 def _with_advice(mechanism: str) -> tuple[str, dict[str, object]]:

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from dphist_pipeline.cli.options import JsonOption, SpecArgument
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_lines, print_table, progress
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.spec_check import load_spec
 

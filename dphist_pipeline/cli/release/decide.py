@@ -39,7 +39,7 @@ def publish(
     from dphist_pipeline.releasing import release as verbs
 
     checked = load_spec(spec, store)
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     with progress(as_json) as step:
         publication = verbs.publish_approved(
             checked, opened_store, approved_by, period, revision=revision, progress=step
@@ -76,7 +76,7 @@ def reject(
     """
     from dphist_pipeline.releasing import release as verbs
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     key = verbs.reject(opened_store, release, period, reason, revision)
     if as_json:
         print_json({"release": release, "period": period, "revision": key.revision, "reason": reason})
@@ -99,7 +99,7 @@ def withdraw(
     """
     from dphist_pipeline.releasing import release as verbs
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     folders = verbs.withdraw(opened_store, release, period, reason)
     damaged = verbs.damaged_folders(opened_store, release, period)
     if as_json:

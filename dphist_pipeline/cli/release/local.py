@@ -20,13 +20,13 @@ from rich.markup import escape
 from dphist_pipeline.cli.options import JsonOption, StoreOption
 from dphist_pipeline.cli.terminal import out, print_facts, print_json, print_table, progress
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.local.costs import (
     NOT_COVERED,
     Plan,
     QuestionDesign,
-    described,
-    planned,
+    collection_facts,
+    plan_of,
     remarks,
     spending,
     write_question,
@@ -64,7 +64,7 @@ def check(spec: SpecArgument, as_json: JsonOption = False) -> None:
     checked = load_collection(spec)
     question = question_of(checked)
     if as_json:
-        print_json({**described(checked, question), "remarks": remarks(checked)})
+        print_json({**collection_facts(checked, question), "remarks": remarks(checked)})
         return
     out.print(f"[green]✓[/] {escape(str(spec))} is a valid spec of a collection")
     _print_what(checked, question)
@@ -88,7 +88,7 @@ def plan(
     of each protocol that could serve these consumers, by each encoding, and
     the standard error of each interval's count.
     """
-    forecast = planned(load_collection(spec), contributors)
+    forecast = plan_of(load_collection(spec), contributors)
     new = write_question(forecast.asked.question, question) if question is not None else False
     if as_json:
         print_json({**forecast.facts(), **({"question_file": str(question)} if question is not None else {})})
@@ -309,10 +309,10 @@ def publish(
     if revise != bool(reason.strip()):
         raise typer.BadParameter("give --revise and --reason TEXT together")
     checked = load_collection(spec)
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     with progress(as_json) as step:
         step("counting reports")
-        counted = _counted(checked, opened_store, reports or [])
+        counted = _count_files(checked, opened_store, reports or [])
         releases = publish_collection(checked, opened_store, counted, reason=reason.strip(), progress=step)
     if as_json:
         print_json(_as_json(counted, releases))
@@ -320,7 +320,7 @@ def publish(
         _print(counted, releases)
 
 
-def _counted(spec: CollectionSpec, store: Store, files: list[Path]) -> CountedReports:
+def _count_files(spec: CollectionSpec, store: Store, files: list[Path]) -> CountedReports:
     from dphist_pipeline.local.publication import count_reports, report_files
     from dphist_pipeline.local.reports import keep_lines
 

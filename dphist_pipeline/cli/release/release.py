@@ -84,7 +84,7 @@ def _release(
     checked = load_spec(spec, store)
     if checked.engine == "duckdb":  # the client of Spark has frames of pandas
         arrow_without_pandas()
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     beside = SpecCheck(checked, opened_store)
     changed = beside.changed_since_signed()
     if changed and not as_json:
@@ -133,23 +133,23 @@ def _release_several(
     from rich.markup import escape
 
     from dphist_pipeline.base.arrow_without_pandas import arrow_without_pandas
-    from dphist_pipeline.cli.failures import TRY_AGAIN, failed, without_control
+    from dphist_pipeline.cli.failures import TRY_AGAIN, failure_of, without_control
     from dphist_pipeline.cli.terminal import err, out, print_json, progress
     from dphist_pipeline.errors import DphistError
-    from dphist_pipeline.ledger.amounts import as_text
+    from dphist_pipeline.ledger.epsilon_text import as_text
     from dphist_pipeline.publishing.statements import Statement
     from dphist_pipeline.releasing.release import AwaitsApproval, release_several
     from dphist_pipeline.releasing.release_spec import ReleaseSpec
     from dphist_pipeline.releasing.spec_check import SpecCheck, load_spec
     from dphist_pipeline.releasing.store import Store
 
-    opened_store = Store.named(store)
+    opened_store = Store.open_named(store)
     specs: list[ReleaseSpec] = []
     codes: list[int] = []
     facts: dict[str, list[dict[str, Any]]] = {"published": [], "waiting": [], "failed": []}
 
     def fail(what: dict[str, str], error: Exception, remaining: tuple[str, ...] = ()) -> None:
-        message, code, of_error = failed(error)
+        message, code, of_error = failure_of(error)
         message = without_control(message)
         codes.append(code)
         facts["failed"].append({**what, "error": {"message": message, **of_error}, "remaining": list(remaining)})

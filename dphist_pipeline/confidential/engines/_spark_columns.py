@@ -14,7 +14,7 @@ from typing import Any
 
 from pyarrow import parquet
 
-from dphist_pipeline.base.declared_numbers import keys_of, moved
+from dphist_pipeline.base.declared_numbers import axis_for_type, keys_of
 from dphist_pipeline.base.domain import Axis, BinnedAxis, ByText, CalendarAxis
 from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.base.unit_forms import BYTE_ORDER_MARK
@@ -42,7 +42,7 @@ class Columns:
 
     @property
     def schema(self) -> str:
-        """As Spark's reader takes it."""
+        """The schema in the form of Spark's reader."""
         return ", ".join(f"{_identifier(name)} {kind}" for name, kind in self.types.items())
 
     @property
@@ -85,7 +85,11 @@ class Columns:
 
     def read(self, axis: Axis) -> Axis:
         """The axis with edges for the values of its column, as `positions` has them for DuckDB."""
-        return moved(axis, "FLOAT") if isinstance(axis, BinnedAxis) and self.types[axis.column] == "float" else axis
+        return (
+            axis_for_type(axis, "FLOAT")
+            if isinstance(axis, BinnedAxis) and self.types[axis.column] == "float"
+            else axis
+        )
 
     def texts_of(self, axis: ByText) -> dict[str, int]:
         """The texts that are counted in a cell: of whole numbers, as the engine writes them."""

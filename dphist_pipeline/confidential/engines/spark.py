@@ -173,7 +173,9 @@ def _traits(session: Any) -> tuple[bool, bool]:
     codes, copies = np.array([[0, 1, 2**31, 2**62]]), np.array([0, 5, 2**31, 3])
     _view(session, "secret", {"key": pa.array([key], pa.binary())})
     _view(session, "asked", {"unit": units, "code": codes[0], "copy": copies})
-    placed = session.sql(f"SELECT copy, place FROM ({_placed('SELECT * FROM asked', ['code'])})").toArrow().to_pydict()
+    placed = (
+        session.sql(f"SELECT copy, place FROM ({_places_sql('SELECT * FROM asked', ['code'])})").toArrow().to_pydict()
+    )
     expected = zip(
         copies.tolist(), row_order(unit_words(units, key), codes, copies).view(np.int64).tolist(), strict=True
     )
@@ -214,7 +216,7 @@ def _count_cells(session: Any, plan: CountingPlan, columns: Columns, files: Sequ
     cells = _cells(plan, columns, axes)
     if plan.privacy_unit != "row":
         _view(session, "secret", {"key": pa.array([secrets.token_bytes(KEY_BYTES)], pa.binary())})
-        cells = _kept(cells, ["code"], plan.max_rows_per_unit)
+        cells = _bounded_words_sql(cells, ["code"], plan.max_rows_per_unit)
     rows = "count(*)" if plan.privacy_unit == "row" else "sum(rows)"
     table = session.sql(f"SELECT code, {rows} AS rows FROM ({cells}) GROUP BY code").toArrow()
     counts = np.zeros(plan.domain.cells, dtype=np.int64)
@@ -230,20 +232,20 @@ def _cells(plan: CountingPlan, columns: Columns, axes: Sequence[Positions]) -> s
     rows = f"SELECT {', '.join(values)} FROM source WHERE {columns.in_period}"
     kept = [*(f"value_{number}" for number in range(len(axes))), *unit]
     for steps in zip_longest(*(axis.steps for axis in axes)):
-        made = {f"place_{number}": _translated(step, axes[number]) for number, step in enumerate(steps) if step}
+        made = {f"place_{number}": _spark_sql(step, axes[number]) for number, step in enumerate(steps) if step}
         passed = [name for name in kept if name not in made]
         rows = f"SELECT {', '.join([*passed, *(f'{step} AS {name}' for name, step in made.items())])} FROM ({rows})"
         kept = [*passed, *made]
     joined = [f"{axis.joined} AS place_{number}" for number, axis in enumerate(axes) if axis.joined]
     rows = (
-        f"SELECT {', '.join([*kept, *joined])} FROM ({rows}) {' '.join(_translated(axis.join, axis) for axis in axes)}"
+        f"SELECT {', '.join([*kept, *joined])} FROM ({rows}) {' '.join(_spark_sql(axis.join, axis) for axis in axes)}"
     )
     code = " + ".join(f"({axis.cell}) * {stride}" for axis, stride in zip(axes, plan.domain.strides, strict=True))
     rows = f"SELECT {', '.join([f'CAST({code} AS BIGINT) AS code', *unit])} FROM ({rows})"
     return f"SELECT * FROM ({rows}) WHERE {' AND '.join(f'{name} IS NOT NULL' for name in ('code', *unit))}"
 
 
-def _translated(sql: str, axis: Positions) -> str:
+def _spark_sql(sql: str, axis: Positions) -> str:
     """SQL of a place for Spark: numbers that are doubles, and not decimals, and the edges, a parameter for DuckDB."""
     sql = FLOAT.sub(r"\g<0>D", sql)
     for name, edges in axis.parameters.items():
@@ -252,7 +254,7 @@ def _translated(sql: str, axis: Positions) -> str:
     return sql
 
 
-def _kept(cells: str, words: Sequence[str], most: int) -> str:
+def _bounded_words_sql(cells: str, words: Sequence[str], most: int) -> str:
     """SQL of words and how many kept rows have them: of each unit the first `most` rows in the order of the key.
 
     Only the rows of units with more than `most` are put in order. Those of all others are counted without their units.
@@ -268,11 +270,11 @@ def _kept(cells: str, words: Sequence[str], most: int) -> str:
         f"SELECT unit, {names}, CASE WHEN unit IS NULL THEN copies ELSE 1 END AS rows, {numbers} AS copy FROM ({rows})"
     )
     place = f"PARTITION BY unit, CASE WHEN unit IS NULL THEN {words[0]} END ORDER BY place < 0, place, {names}, copy"
-    rows = f"SELECT *, row_number() OVER ({place}) AS rank FROM ({_placed(rows, words, ['rows'])})"
+    rows = f"SELECT *, row_number() OVER ({place}) AS rank FROM ({_places_sql(rows, words, ['rows'])})"
     return f"SELECT {names}, rows FROM ({rows}) WHERE unit IS NULL OR rank <= {most}"
 
 
-def _placed(rows: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
+def _places_sql(rows: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
     """SQL of rows with their `place`, which is `bounding.row_order` with the 64 bits taken as a signed number."""
     kept = ", ".join(["unit", *words, *more, "copy"])
     # As `bounding.unit_words`: 60 bits, which no engine takes for a negative number.
@@ -281,14 +283,14 @@ def _placed(rows: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
         f"SELECT {kept}, CAST(conv(substr({digest}, 1, 15), 16, 10) AS BIGINT) AS place FROM ({rows}) CROSS JOIN secret"
     )
     for word, step in [*((word, CODE_STEP) for word in words), ("copy", COPY_STEP)]:
-        place = f"place + {word} * {_signed(step)}"
+        place = f"place + {word} * {_signed_sql(step)}"
         for shift, factor in MIX:
             rows = f"SELECT {kept}, {place} AS place FROM ({rows})"
-            place = f"(place ^ shiftrightunsigned(place, {shift})) * {_signed(factor)}"
+            place = f"(place ^ shiftrightunsigned(place, {shift})) * {_signed_sql(factor)}"
         rows = f"SELECT {kept}, {place} AS place FROM ({rows})"
         rows = f"SELECT {kept}, place ^ shiftrightunsigned(place, {LAST_SHIFT}) AS place FROM ({rows})"
     return rows
 
 
-def _signed(word: int) -> str:
+def _signed_sql(word: int) -> str:
     return f"{word - (1 << 64) if word >> 63 else word}L"

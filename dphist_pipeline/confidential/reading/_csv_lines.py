@@ -30,10 +30,11 @@ BOM_SQL = literal(BOM)
 
 @dataclass(frozen=True)
 class LineForm:
-    """How a line becomes fields.
+    """The form of lines of a CSV file: splits a line into fields.
 
     Attributes:
-        marked: whether lines may hold what `csv_text.marked` writes for signs that end a line or a text in DuckDB.
+        marked: whether lines may hold what `csv_text.mark_line_ends` writes for signs that end a line or a text in
+            DuckDB.
     """
 
     delimiter: str

@@ -104,7 +104,7 @@ def _of_server(query: str) -> str:
 
 
 def _kind(type_name: str, generated: str) -> str:
-    """What the column is read as: text, or its own kind, which serves for nothing."""
+    """The type that the column is read as: text, or its own kind, which no axis takes."""
     if generated == "v":
         return "GENERATED"
     if type_name in _READ_AS_TEXT | _TIMES:

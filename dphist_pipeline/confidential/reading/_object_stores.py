@@ -51,10 +51,10 @@ def find_objects(source: WrittenSource, needed: tuple[str, ...] = ()) -> tuple[s
         source: as written, which is what messages show; it carries what the environment gave.
         needed: addresses and globs that a period needs instead; empty for the source itself.
     """
-    return tuple(sorted({file for pattern in needed or (source.resolved,) for file in _found(source, pattern)}))
+    return tuple(sorted({file for pattern in needed or (source.resolved,) for file in _object_names(source, pattern)}))
 
 
-def _found(source: WrittenSource, pattern: str) -> tuple[str, ...]:
+def _object_names(source: WrittenSource, pattern: str) -> tuple[str, ...]:
     if not glob.has_magic(pattern):
         return (pattern,)
     with closing(duckdb.connect(config=dict(NOTHING_INSTALLED))) as connection:

@@ -32,7 +32,7 @@ MARKS_A_WORD = 39  # digits that fit 63 bits
 
 @dataclass(frozen=True)
 class Positions:
-    """How one axis enters the query."""
+    """The SQL by which one axis enters the query."""
 
     value: str  # the column's value as a number or text, null where it does not parse
     absent: str  # whether the column holds nothing that parses
@@ -64,17 +64,17 @@ def positions(axis: Axis, number: int, kind: str = "VARCHAR", by_server: str = "
         parts: of a row, which an amount splits.
     """
     if isinstance(axis, AmountAxis):
-        return _split(axis, number, kind, parts)
+        return _amount_position(axis, number, kind, parts)
     if isinstance(axis, ByText):
         return _categories(axis, number, kind, by_server)
     if not isinstance(axis, CalendarAxis):
-        axis = declared_numbers.moved(axis, kind)
+        axis = declared_numbers.axis_for_type(axis, kind)
         exact = declared_numbers.exact_edges(axis, kind)
         if exact is not None:
             return _searched_exactly(axis, number, exact)
     if axis.bins > LONGEST_SEARCH and _regular(axis):
-        return _guessed(axis, number, kind)
-    return _searched(axis, number, kind)
+        return _guessed_position(axis, number, kind)
+    return _searched_position(axis, number, kind)
 
 
 def _categories(axis: ByText, number: int, kind: str, by_server: str) -> Positions:
@@ -104,7 +104,7 @@ def _categories(axis: ByText, number: int, kind: str, by_server: str) -> Positio
     )
 
 
-def _split(axis: AmountAxis, number: int, kind: str, parts: int) -> Positions:
+def _amount_position(axis: AmountAxis, number: int, kind: str, parts: int) -> Positions:
     """An amount: no position of the row, whose parts both ends share.
 
     NaN is null before it is compared: `greatest` takes it for the largest number, and it cannot be cast.
@@ -135,10 +135,10 @@ def _searched_exactly(axis: BinnedAxis, number: int, exact: ExactEdges) -> Posit
     )
 
 
-def _searched(axis: BinnedAxis, number: int, kind: str) -> Positions:
+def _searched_position(axis: BinnedAxis, number: int, kind: str) -> Positions:
     edges = f"edges_{number}"
     steps = _search(number, len(axis.edges), f"${edges}", "<=" if axis.closed == "left" else "<")
-    return _binned(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
+    return _binned_position(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
 
 
 def _search(number: int, length: int, edges: str, compare: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _search(number: int, length: int, edges: str, compare: str) -> tuple[str, ..
     return tuple(steps)
 
 
-def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
+def _guessed_position(axis: BinnedAxis, number: int, kind: str) -> Positions:
     value, place, table, edges = f"value_{number}", f"place_{number}", f"bins_{number}", f"edges_{number}"
     first, last, width = axis.edges[0], axis.edges[-1], (axis.edges[-1] - axis.edges[0]) / axis.bins
     # Cut off before the division: it cannot overflow, and the guess is a declared bin, at most one off.
@@ -163,8 +163,8 @@ def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
     if axis.bins <= LONGEST_LIST:
         ends = [f"list_extract(${edges}, {place} + {end})" for end in (2, 1)]
         steps = (guess, right.format(place, *ends))
-        return _binned(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
-    return _binned(
+        return _binned_position(axis, number, kind, steps=steps, parameters={edges: list(axis.edges)})
+    return _binned_position(
         axis,
         number,
         kind,
@@ -175,7 +175,7 @@ def _guessed(axis: BinnedAxis, number: int, kind: str) -> Positions:
     )
 
 
-def _binned(axis: BinnedAxis, number: int, kind: str, **place: Any) -> Positions:
+def _binned_position(axis: BinnedAxis, number: int, kind: str, **place: Any) -> Positions:
     value = _value(axis, kind)
     return Positions(value=value, absent=f"{value} IS NULL", cell=_cell_of_place(axis, number), **place)
 

@@ -90,12 +90,12 @@ def stage_apart(
     nothing = _Engine(connection, prepare(connection, batch, part, True), copies, part)
     try:
         with _writer(parts) as write:
-            write(engine.staged(0, 0))  # none: so that there is a part
+            write(engine.staged_batch(0, 0))  # none: so that there is a part
             failed = 0
             for rows in engine.rows_apart(total):
                 failed += rows is None
                 write(rows)
-            alike = nothing.staged(0, 0)
+            alike = nothing.staged_batch(0, 0)
             if failed and alike is not None and "rows" in alike.column_names:
                 place = alike.column_names.index("rows")
                 write(alike.set_column(place, "rows", pa.array([failed] * len(alike), alike.schema.field(place).type)))
@@ -125,7 +125,7 @@ class _Engine:
         waiting = [(start, min(start + MANY, total)) for start in reversed(range(0, total, MANY))]
         while waiting:
             start, stop = waiting.pop()
-            rows = self.staged(start, stop)
+            rows = self.staged_batch(start, stop)
             if rows is not None or stop - start == 1:
                 yield rows
                 continue
@@ -134,7 +134,7 @@ class _Engine:
             pieces = [(row, row + 1) for row in range(start, stop)] if few else [(start, middle), (middle, stop)]
             waiting += reversed(pieces)
 
-    def staged(self, start: int, stop: int) -> pa.Table | None:
+    def staged_batch(self, start: int, stop: int) -> pa.Table | None:
         """The staged rows of a batch; None where the engine fails on it."""
         from pyarrow import parquet
 

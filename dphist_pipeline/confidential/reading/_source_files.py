@@ -400,7 +400,9 @@ def _copy_marked(path: Path, encoding: Encoding, cr_ends: bool, folder: Path) ->
     copied = folder.joinpath(*(part for part in path.parts[:-1] if part.find("=") > 0), "rows.csv")
     copied.parent.mkdir(parents=True)
     with closing(csv_text.opened_csv(path)) as file, copied.open("wb") as copy:
-        copy.writelines(text.encode() for text in csv_text.marked(csv_text.decoded(file, encoding), cr_ends))
+        copy.writelines(
+            text.encode() for text in csv_text.mark_line_ends(csv_text.decode_pieces(file, encoding), cr_ends)
+        )
     return copied
 
 
@@ -412,7 +414,7 @@ def _csv_header(path: Path, reading: Reading) -> tuple[tuple[str, ...], bool]:
     start, doubt = b"", ""
     with suppress(OSError), closing(csv_text.opened_csv(path)) as file:
         start = file.read(csv_text.LONGEST_HEADER)
-        line, end = csv_text.first_line("".join(csv_text.decoded(BytesIO(start), reading.csv_encoding)))
+        line, end = csv_text.first_line("".join(csv_text.decode_pieces(BytesIO(start), reading.csv_encoding)))
         line = "" if len(start) == csv_text.LONGEST_HEADER and not end else line.removeprefix(csv_text.BOM)
         with suppress(ValueError):
             return tuple(csv_text.header_names(line, reading.csv_delimiter, reading.csv_quote)), end == "\r"

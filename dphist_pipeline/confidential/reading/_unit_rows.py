@@ -34,7 +34,7 @@ def derive_rows(plan: CountingPlan, ordered: Path, derived: Path) -> None:
             columns of `mark_words` where a quality table is asked for; in the order of all these columns.
     """
     with _Writer(derived) as writer:
-        for rows in _derived(plan, ordered):
+        for rows in _derived_rows(plan, ordered):
             writer.write(rows)
 
 
@@ -56,7 +56,7 @@ class _Writer:
             writer.close()
 
 
-def _derived(plan: CountingPlan, ordered: Path) -> Iterator[pl.DataFrame]:
+def _derived_rows(plan: CountingPlan, ordered: Path) -> Iterator[pl.DataFrame]:
     """The derived rows of each batch; at least once, maybe none."""
     staged = pl.scan_parquet(ordered, glob=False)
     total: int = staged.select(pl.len()).collect().item()
@@ -95,10 +95,10 @@ class _Walk:
             known.append(pl.Series(name, positions, pl.Int64))
         rows = rows.with_columns(known)
         complete = block.number_of_units if last else block.number_of_units - 1
-        taken = self._taken(block, complete)
+        taken = self._counted_rows(block, complete)
         if not last:
             self._keep(rows, block)
-        return _staged(self._plan, self._rows, rows[taken], list(self._values))
+        return _rows_to_count(self._plan, self._rows, rows[taken], list(self._values))
 
     def _block(self, rows: pl.DataFrame, carried: int) -> Block:
         others = (rows["unit"] != rows["unit"].shift(1)).fill_null(False).to_numpy()
@@ -114,7 +114,7 @@ class _Walk:
             counted=self._counted if carried else 0,
         )
 
-    def _taken(self, block: Block, complete: int) -> Numbers:
+    def _counted_rows(self, block: Block, complete: int) -> Numbers:
         """The rows that are counted: those of the period, or one of each unit of which all rows are known."""
         if self._rows.take in ("first", "last"):
             edge = block.first_of_period if self._rows.take == "first" else block.last_of_period
@@ -130,14 +130,14 @@ class _Walk:
         unit = block.number_of_units - 1
         begin = int(np.searchsorted(block.units, unit))
         days, places = block.days[begin:], block.places[:, begin:]
-        needed = [value.carried(days, places) + begin for _, value in self._values.values()]
+        needed = [value.rows_to_carry(days, places) + begin for _, value in self._values.values()]
         edges = np.array([rows.height - 1, block.first_of_period[unit]])
         kept = np.unique(np.concatenate([*needed, edges[edges >= 0]]))
         self._counted = int(block.rows_of_period[unit])
         self._carry = rows[kept]
 
 
-def _staged(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+def _rows_to_count(plan: CountingPlan, per_unit: UnitRows, rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The rows as counting takes them: unit, code or words, and marks where they are asked for."""
     domain, seen = plan.domain, plan.rows_seen is not None
     positions, outside = [], []

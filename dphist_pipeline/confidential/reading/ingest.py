@@ -35,7 +35,7 @@ from dphist_pipeline.confidential.reading._positions import (
 )
 from dphist_pipeline.confidential.reading._source_files import find_files, open_files
 from dphist_pipeline.confidential.reading._units import UNITS, kind_of, unit_sql
-from dphist_pipeline.confidential.reading.declared_columns import (
+from dphist_pipeline.confidential.reading.column_sql import (
     CATEGORIES,
     check_kept,
     kept_rows,
@@ -98,7 +98,7 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
         if plan.per_unit is not None:
             _put_in_order(plan, folder, unordered, ordered)
 
-    withheld(plan.source.written, _unread(plan.source), lambda: with_enough_memory(stage))
+    withheld(plan.source.written, _unread_problem(plan.source), lambda: with_enough_memory(stage))
     if plan.per_unit is not None:
         # Loaded here: who only checks a spec needs no Polars.
         from dphist_pipeline.base.guarded_polars import guarded_polars
@@ -106,14 +106,14 @@ def _stage_rows(plan: CountingPlan, folder: Path) -> Path:
 
         unordered.unlink()
         with guarded_polars():
-            withheld(plan.source.written, _unread(plan.source), lambda: derive_rows(plan, ordered, staged))
+            withheld(plan.source.written, _unread_problem(plan.source), lambda: derive_rows(plan, ordered, staged))
         ordered.unlink()
     return staged
 
 
 def _put_in_order(plan: CountingPlan, folder: Path, unordered: Path, ordered: Path) -> None:
     """Writes the staged rows of each unit together, in the order of `unit_values`."""
-    places = [f"along_{number}" for number in range(len(plan.read.axes))]
+    places = [f"along_{number}" for number in range(len(plan.axes_read.axes))]
     marks = [] if plan.rows_seen is None else list(mark_words(len(places)))
     statement_text = statement(
         "ingest/order_rows",
@@ -157,7 +157,7 @@ def _stage_apart(plan: CountingPlan, folder: Path, staged: Path) -> None:
 
 def _read_columns(plan: CountingPlan, source: OpenedSource) -> set[str]:
     """The columns of a source that staging reads without a query."""
-    columns = {axis.column for axis in plan.read.axes} | {plan.period_column}
+    columns = {axis.column for axis in plan.axes_read.axes} | {plan.period_column}
     columns |= set() if plan.privacy_unit == "row" else {*plan.privacy_unit.columns}
     columns |= inputs_of(plan.derive, plan.keep)
     return {column for column in source.types if column in columns}
@@ -175,12 +175,12 @@ def _staging(
     plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, staged: Path, empty: bool = False
 ) -> rows_alone.Staging:
     """The statement that stages an opened source; `empty`: a single row in its place, null in all columns."""
-    source, axes, parameters = prepared(plan, source, connection, empty)
+    source, axes, parameters = prepare_rows(plan, source, connection, empty)
     tables = tuple((axis.table, dict(axis.parameters)) for axis in axes if axis.table)
     return rows_alone.Staging(_stage_statement(plan, source, axes, staged), tables, parameters)
 
 
-def prepared(
+def prepare_rows(
     plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection, empty: bool = False
 ) -> tuple[OpenedSource, list[Positions], dict[str, object]]:
     """The rows that a plan reads of an opened source, where their values lie, and what statements about them take."""
@@ -193,12 +193,12 @@ def prepared(
         source = replace(source, relation=f"SELECT given.* FROM (SELECT 1) AS one LEFT JOIN {none} AS given ON true")
     source = with_derived_columns(source, plan.derive)
     _check_types(plan, source)
-    as_numbers = (*(axis.column for axis in plan.read.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
+    as_numbers = (*(axis.column for axis in plan.axes_read.axes if axis.reads == "numbers"), *numbers_of(plan.keep))
     source, numbers = with_plain_numbers(source, as_numbers, reading.decimal_comma, reading.thousands)
     types = _with_digits(plan, source, connection)
     axes = [
         positions(read, number, types[read.column], source.by_server.get(read.column, ""), plan.parts)
-        for number, axis in enumerate(plan.read.axes)
+        for number, axis in enumerate(plan.axes_read.axes)
         for read in [replace(axis, column=numbers.get(axis.column, axis.column)) if axis.reads == "numbers" else axis]
     ]
     source = kept_rows(source, plan.keep, types, numbers)
@@ -210,7 +210,7 @@ def prepared(
 
 def _with_digits(plan: CountingPlan, source: OpenedSource, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """The types of a source's columns, decimals that are compared with their parameters; no record is read."""
-    columns = [*(axis.column for axis in plan.read.axes), *(one.column for one in plan.keep)]
+    columns = [*(axis.column for axis in plan.axes_read.axes), *(one.column for one in plan.keep)]
     decimals = [column for column in columns if source.types[column] == "DECIMAL"]
     if not decimals:
         return dict(source.types)
@@ -223,8 +223,8 @@ def _unit_of(plan: CountingPlan) -> tuple[str, ...]:
     return () if plan.privacy_unit == "row" else plan.privacy_unit.columns
 
 
-def _unread(found: SourcePlan) -> str:
-    """What a message says of a source that could not be read to its end."""
+def _unread_problem(found: SourcePlan) -> str:
+    """The text of a message about a source that could not be read to its end."""
     trusted = ", or a row on which the allowed query fails" if found.query is not None else ""
     store = ", a store that gave no answer or whose files changed" if found.written.in_store else ""
     return f"could not be read to its end: a damaged file{store}, or no memory or disk left{trusted}"
@@ -257,7 +257,7 @@ def check_columns(plan: CountingPlan, folder: Path) -> dict[str, str]:
             source = select_rows(connection, source, plan.source.query, plan.source.tries)
         source = with_derived_columns(source, plan.derive)
         _check_types(plan, source)
-        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.read.axes))
+        named = (*source.unit, plan.period_column, *(axis.column for axis in plan.axes_read.axes))
         columns = (*named, *sorted(inputs_of(plan.derive, plan.keep)))
         types = {**source.types, **source.server_times}
         return {column: types[column] for column in columns if column is not None}
@@ -340,9 +340,9 @@ def _columns(
 
 def _check_types(plan: CountingPlan, source: OpenedSource) -> None:
     """Refuses columns that are missing or cannot serve, before any row is read."""
-    columns = (*_unit_of(plan), *(axis.column for axis in plan.read.axes), plan.period_column)
+    columns = (*_unit_of(plan), *(axis.column for axis in plan.axes_read.axes), plan.period_column)
     source.refuse_missing(column for column in columns if column is not None)
-    for axis in plan.read.axes:
+    for axis in plan.axes_read.axes:
         if isinstance(axis, CalendarAxis):  # reads days
             kind = source.type_of(axis.column, TIMES, f"a calendar axis, which takes {DATES_AND_TIMES}")
             _refuse_needless_format(source, axis.column, kind, axis.format, "format")
@@ -392,7 +392,7 @@ def _check_unit_kinds(plan: CountingPlan, source: OpenedSource) -> None:
 
 
 def _refuse_needless_format(source: OpenedSource, column: str, kind: str, declared: str | None, field: str) -> None:
-    """Only text is written in some format."""
+    """Refuses a format of dates for a column that is no text."""
     kind = source.server_times.get(column, kind)
     if declared and kind not in ALWAYS:
         raise ColumnRefused(column, f"has type {kind}, which needs no `{field}`; remove that")
@@ -451,7 +451,7 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
     if plan.per_unit is not None:
         places = {
             f"along_{number}": f"CAST(coalesce({read.cell}, {axis.size}) AS INTEGER)"
-            for number, (axis, read) in enumerate(zip(plan.read.axes, axes, strict=True))
+            for number, (axis, read) in enumerate(zip(plan.axes_read.axes, axes, strict=True))
         }
         return {"moment": "CASE WHEN isfinite(moment) THEN epoch_us(moment) END", **places}
     if not plan.marginals:
@@ -467,7 +467,7 @@ def _codes(plan: CountingPlan, axes: list[Positions]) -> dict[str, str]:
 def _marks(plan: CountingPlan, axes: list[Positions]) -> list[str]:
     """SQL of numbers with a digit for each axis, which says whether the row's value is declared."""
     digits = []
-    for number, (axis, read) in enumerate(zip(plan.read.axes, axes, strict=True)):
+    for number, (axis, read) in enumerate(zip(plan.axes_read.axes, axes, strict=True)):
         outside = f"({read.cell}) IS NULL" if axis.other_cell is None else f"({read.cell}) = {axis.other_cell}"
         outside = read.outside or outside
         digit = f"CASE WHEN absent_{number} THEN {UNPARSED} WHEN {outside} THEN {UNDECLARED} ELSE 0 END"

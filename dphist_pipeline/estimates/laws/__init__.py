@@ -11,6 +11,7 @@ from dphist_pipeline.estimates.laws._interface import (
     NoiseLaw,
     Tail,
 )
+from dphist_pipeline.estimates.laws._interval_levels import INTERVALS
 from dphist_pipeline.estimates.laws._laplace import (
     NOISE,
     Scales,
@@ -18,8 +19,7 @@ from dphist_pipeline.estimates.laws._laplace import (
     noise_law,
     parts_named,
 )
-from dphist_pipeline.estimates.laws._published import INTERVALS
-from dphist_pipeline.estimates.laws._reports import ReportLaw, bernstein_factor, normal_factor, report_reach
+from dphist_pipeline.estimates.laws._report_law import ReportLaw, bernstein_factor, normal_factor, report_reach
 
 __all__ = [
     "INTERVALS",

@@ -75,7 +75,7 @@ class NoiseLaw(ABC):
     scale: Fraction
 
     @property
-    def named(self) -> str:
+    def scale_text(self) -> str:
         """The scale as published files have it."""
         return str(self.scale)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.languages.texts import marked
+from dphist_pipeline.base.languages.texts import mark_text
 from dphist_pipeline.estimates.certified import Law
 from dphist_pipeline.estimates.laws._interface import LEVEL, NoiseLaw, Reals, Tail
 
@@ -109,7 +109,7 @@ class LaplaceInParts(DiscreteLaplace):
         return noise_law(self.scale * self.parts)
 
     @property
-    def named(self) -> str:
+    def scale_text(self) -> str:
         """The scale as published files have it: a fraction that `parts` would reduce, so that it names them, too."""
         return f"{self.scale.numerator * self.parts}/{self.scale.denominator * self.parts}"
 
@@ -158,7 +158,7 @@ def noise_law(scale: Fraction, parts: int = 1) -> NoiseLaw:
 
 
 def named_law(scale: str) -> NoiseLaw:
-    """The law that the text of a scale names in published files; see `LaplaceInParts.named`."""
+    """The law that the text of a scale names in published files; see `LaplaceInParts.scale_text`."""
     return noise_law(Fraction(scale), parts_named(scale))
 
 
@@ -170,7 +170,9 @@ def parts_named(scale: str) -> int:
 
 # Shares are calibrated for draws that vary as much as those of scale 1; those of less are mostly 0.
 LEAST_VARIANCE_OF_SHARES = noise_law(Fraction(1)).variance
-NOISE = marked("discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it")
+NOISE = mark_text(
+    "discrete Laplace, P(k) proportional to exp(-|k| / noise_scale); for choices the one-sided half of it"
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -186,7 +186,7 @@ class Storage:
 
 def open_store() -> Store:
     """The store of the project that Dagster runs in; see `Store.folder`."""
-    return Store.named()
+    return Store.open_named()
 
 
 def rounded_epsilon(epsilon: Fraction) -> str:

@@ -23,7 +23,7 @@ from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.estimates.estimate import answer_box
-from dphist_pipeline.integrations.dagster._periods import partitions_of
+from dphist_pipeline.integrations.dagster._partitions import partitions_of
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.account_runway import AccountRunway
@@ -79,7 +79,7 @@ WITHOUT_PERIODS = ("copied", "account_lasts", "cells_tell_something")
 
 
 @dataclass(frozen=True)
-class CheckResult:
+class AssetCheckOutcome:
     """What a check found for one period: public numbers and words, and what is wrong, in one sentence.
 
     `severity` is of a failure. `blocking`: later steps stop.
@@ -134,7 +134,7 @@ def check_spec(
         )
 
 
-def checks_table(results: Mapping[str, CheckResult]) -> dg.TableMetadataValue:
+def checks_table(results: Mapping[str, AssetCheckOutcome]) -> dg.TableMetadataValue:
     """What the checks of one period found, to stand beside its materialization for good."""
     rows: list[dict[str, str | bool]] = [
         {"check": name, "passed": result.passed, "found": result.problem or "-"} for name, result in results.items()
@@ -172,47 +172,47 @@ def _answer_for_all(release: Release) -> Answer:
 
 def findings(
     spec: ReleaseSpec, store: Store, statement: Statement, release: Release, totals: Totals
-) -> dict[str, CheckResult]:
+) -> dict[str, AssetCheckOutcome]:
     """What each check of a publication finds."""
     by_check = {
         "account_lasts": _account(spec, statement),
-        "cells_tell_something": CheckResult(*cells_tell_something(release)),
+        "cells_tell_something": AssetCheckOutcome(*cells_tell_something(release)),
     }
     if spec.period != "none":
         by_check["total_like_last_period"] = _total(spec, store, release, totals)
-        by_check[VALUES_LIKE_PAST] = CheckResult(*values_like_past(release))
+        by_check[VALUES_LIKE_PAST] = AssetCheckOutcome(*values_like_past(release))
         by_check["no_period_missing"] = _periods(spec, statement, release)
     return by_check
 
 
-def copied_of(store: Store, problem: str) -> CheckResult:
+def copied_of(store: Store, problem: str) -> AssetCheckOutcome:
     """Whether the store's bucket has what was published; the problem says why it does not."""
     bucket = {"bucket": store.public_address or "none"}
-    return CheckResult(not problem, bucket, problem, severity=dg.AssetCheckSeverity.ERROR)
+    return AssetCheckOutcome(not problem, bucket, problem, severity=dg.AssetCheckSeverity.ERROR)
 
 
-def _account(spec: ReleaseSpec, statement: Statement) -> CheckResult:
+def _account(spec: ReleaseSpec, statement: Statement) -> AssetCheckOutcome:
     runway = AccountRunway.by_statement(spec, statement, datetime.now(UTC))
     lasts = spec.period == "none" or runway.releases is None or runway.releases >= FEW_RELEASES  # once is enough
     if statement.account.is_individual:
-        return CheckResult(True, {}, runway.says)
+        return AssetCheckOutcome(True, {}, runway.says)
     numbers: dict[str, Any] = {"left": float(statement.left), "spent": float(statement.spent)}
     numbers |= {"releases_left": runway.releases} if runway.releases is not None else {}
     numbers |= {"last_due": runway.until} if runway.until is not None else {}
-    return CheckResult(lasts, numbers, runway.says)
+    return AssetCheckOutcome(lasts, numbers, runway.says)
 
 
-def _total(spec: ReleaseSpec, store: Store, release: Release, totals: Totals) -> CheckResult:
+def _total(spec: ReleaseSpec, store: Store, release: Release, totals: Totals) -> AssetCheckOutcome:
     total = totals.of(release)
     now = {"total": total.estimate, "lower": total.ci_lower, "upper": total.ci_upper}
     before = spec.period_before(spec.period_named(release.audit["period"]))
     try:
         last = totals.of(Release.published(store, spec.release, before.key))
     except DphistError:  # not published, or withdrawn
-        return CheckResult(True, _finite(now), f"the period before, {before.key}, is not published")
+        return AssetCheckOutcome(True, _finite(now), f"the period before, {before.key}, is not published")
     numbers = _finite({**now, "last_total": last.estimate, "last_lower": last.ci_lower, "last_upper": last.ci_upper})
     if not {"lower", "last_lower"} <= numbers.keys():
-        return CheckResult(True, numbers, "no intervals to compare")
+        return AssetCheckOutcome(True, numbers, "no intervals to compare")
     metadata: dict[str, Any] = {**numbers, "chance": notes.CHANCE_NEVER}
     fell = total.ci_upper * LARGEST_CHANGE < last.ci_lower
     rose = total.ci_lower > max(last.ci_upper, 0) * LARGEST_CHANGE
@@ -221,10 +221,10 @@ def _total(spec: ReleaseSpec, store: Store, release: Release, totals: Totals) ->
         "are all records there?" if fell else "was anything delivered twice, or were records missing the time before?"
     )
     problem = f"it {word} from {last.unbiased:,.0f} to {total.unbiased:,.0f}: {asks}" if fell or rose else ""
-    return CheckResult(not (fell or rose), metadata, problem)
+    return AssetCheckOutcome(not (fell or rose), metadata, problem)
 
 
-def _periods(spec: ReleaseSpec, statement: Statement, release: Release) -> CheckResult:
+def _periods(spec: ReleaseSpec, statement: Statement, release: Release) -> AssetCheckOutcome:
     ours = [charge for charge in statement.charges if charge.release == spec.release]
     periods = {charge.period for charge in ours if statement.states[charge.number] in ("published", "withdrawn")}
     period, missing = spec.period_named(release.audit["period"]), []
@@ -233,7 +233,7 @@ def _periods(spec: ReleaseSpec, statement: Statement, release: Release) -> Check
         period = spec.period_before(period)
         missing += [period.key] if period.key not in periods else []
     names = ", ".join(sorted(missing)[:MOST_LISTED])
-    return CheckResult(
+    return AssetCheckOutcome(
         not missing, {"missing": len(missing), "published": len(periods)}, f"missing: {names}" if missing else ""
     )
 

@@ -10,9 +10,9 @@ from typing import Any
 import dagster as dg
 
 from dphist_pipeline.errors import first_of
-from dphist_pipeline.integrations.dagster._checks import CheckResult
-from dphist_pipeline.integrations.dagster._periods import partitions_of
-from dphist_pipeline.integrations.dagster._tables import shown_of_table, table_results
+from dphist_pipeline.integrations.dagster._checks import AssetCheckOutcome
+from dphist_pipeline.integrations.dagster._partitions import partitions_of
+from dphist_pipeline.integrations.dagster._table_assets import shown_of_table, table_results
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.releases import Release
@@ -48,7 +48,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AssetOutcome:
     """What a run did for one period; most is None or empty where it did not come so far.
 
     `version`: of what was drawn: the hash of the charge. No digest of the values: they may wait for a person, or be
@@ -65,7 +65,7 @@ class Outcome:
     statement: Statement | None = None
     store: Store | None = None
     metadata: Mapping[str, Any] | None = None
-    checks: Mapping[str, CheckResult] = field(default_factory=dict)
+    checks: Mapping[str, AssetCheckOutcome] = field(default_factory=dict)
     not_copied: str = ""
     measurements: Mapping[str, Any] | None = None
     problem: str | None = None
@@ -76,7 +76,7 @@ def report_outcomes(
     context: dg.AssetExecutionContext,
     parts: Parts,
     keys: Sequence[str | None],
-    work: Callable[[str | None], Outcome],
+    work: Callable[[str | None], AssetOutcome],
     draws: bool = True,
     publishes: bool = True,
 ) -> Iterator[Any]:
@@ -101,7 +101,7 @@ def report_outcomes(
             yield from _outputs(
                 spec, context, parts, [outcome], outcome.conditions is not None, outcome.publication is not None
             )
-            for asset, name, [(_, finding)] in _checked(parts, [outcome]):
+            for asset, name, [(_, finding)] in _check_results(parts, [outcome]):
                 yield finding.result(asset, name)
     if several:
         yield from _summaries(parts, outcomes)
@@ -126,7 +126,7 @@ def _outputs(
     spec: ReleaseSpec,
     context: dg.AssetExecutionContext,
     parts: Parts,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[AssetOutcome],
     drawn: bool,
     published: bool,
 ) -> Iterator[dg.MaterializeResult[Any]]:
@@ -165,7 +165,7 @@ def _result(
 
 
 def _events(
-    spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: Outcome, several: bool
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, parts: Parts, outcome: AssetOutcome, several: bool
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation | dg.AssetCheckResult]:
     """What was done for one of several periods, or for one that is not offered yet: events that name it."""
     versions: dict[dg.AssetKey, str] = {}
@@ -181,29 +181,29 @@ def _events(
         versions[asset.key] = version[:32]
         tags = {CODE_VERSION: spec.digest, DATA_VERSION: version[:32], **_inputs(context, asset, versions, outcome.key)}
         yield dg.AssetMaterialization(asset.key, partition=outcome.key, metadata=metadata, tags=tags)
-    for key, name, [(_, finding)] in _checked(parts, [outcome]):
+    for key, name, [(_, finding)] in _check_results(parts, [outcome]):
         yield finding.evaluation(key, name, outcome.key) if several else finding.result(key, name)
 
 
-def _summaries(parts: Parts, outcomes: Sequence[Outcome]) -> Iterator[dg.AssetCheckResult]:
+def _summaries(parts: Parts, outcomes: Sequence[AssetOutcome]) -> Iterator[dg.AssetCheckResult]:
     """Each check for all periods of a run: one that failed for any of them ends as a failed one.
 
     Without a partition: Dagster would put a second evaluation of a partition in the place of the first, which is older
     than those of later periods.
     """
-    for key, name, findings in _checked(parts, outcomes):
+    for key, name, findings in _check_results(parts, outcomes):
         failed = [(outcome, one) for outcome, one in findings if not one.passed]
         summaries = [f"{outcome.key}{f': {one.problem}' if one.problem else ''}" for outcome, one in failed]
         problem = (
             f"failed for {len(failed)} of {len(findings)} periods: {first_of(summaries, MOST_NAMED)}" if failed else ""
         )
         numbers = {"failed": len(failed), "periods": len(findings)}
-        yield CheckResult(not failed, numbers, problem, findings[0][1].severity).result(key, name)
+        yield AssetCheckOutcome(not failed, numbers, problem, findings[0][1].severity).result(key, name)
 
 
-def _checked(
-    parts: Parts, outcomes: Sequence[Outcome]
-) -> Iterator[tuple[dg.AssetKey, str, list[tuple[Outcome, CheckResult]]]]:
+def _check_results(
+    parts: Parts, outcomes: Sequence[AssetOutcome]
+) -> Iterator[tuple[dg.AssetKey, str, list[tuple[AssetOutcome, AssetCheckOutcome]]]]:
     """Each check with what it found for each period; at least one."""
     gates = [(outcome, gate_of(outcome)) for outcome in outcomes if outcome.conditions is not None]
     if gates:
@@ -216,10 +216,10 @@ def _checked(
         )
 
 
-def gate_of(outcome: Outcome) -> CheckResult:
+def gate_of(outcome: AssetOutcome) -> AssetCheckOutcome:
     """What the check that stops publishing found."""
     conditions = dict(outcome.conditions or {})
-    return CheckResult(all(conditions.values()), conditions, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
+    return AssetCheckOutcome(all(conditions.values()), conditions, severity=dg.AssetCheckSeverity.ERROR, blocking=True)
 
 
 def _inputs(
@@ -241,11 +241,11 @@ def _inputs(
     return tags
 
 
-def _mark(spec: ReleaseSpec, outcome: Outcome) -> str:
+def _mark(spec: ReleaseSpec, outcome: AssetOutcome) -> str:
     return f"{spec.digest[:16]}-{outcome.key or 'all'}"
 
 
-def _digest(outcome: Outcome) -> str:
+def _digest(outcome: AssetOutcome) -> str:
     return str(outcome.publication.audit["values_digest"]) if outcome.publication is not None else ""
 
 

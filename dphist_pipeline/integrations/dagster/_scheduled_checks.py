@@ -71,7 +71,7 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
         required_resource_keys=storage.keys,
     )
     def shows_latest(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        revisions = _shown(context.instance, published)
+        revisions = _materialized_revisions(context.instance, published)
         file = storage.open(context.resources).public / spec.release / DerivedFiles.current
         entries = json.loads(file.read_bytes())["periods"] if file.is_file() else []
         in_force = {entry["period"]: int(entry["revision"]) for entry in entries}
@@ -91,7 +91,7 @@ def latest_check(spec: ReleaseSpec, storage: base.Storage, published: dg.AssetKe
     return shows_latest
 
 
-def _shown(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, int]:
+def _materialized_revisions(instance: dg.DagsterInstance, published: dg.AssetKey) -> dict[str, int]:
     """The revision in the last materialization of each period."""
     ids = instance.get_latest_storage_id_by_partition(published, dg.DagsterEventType.ASSET_MATERIALIZATION)
     if ids:

@@ -57,7 +57,7 @@ def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
     return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in rows])
 
 
-def described(spec: ReleaseSpec) -> str:
+def asset_description(spec: ReleaseSpec) -> str:
     """The description of the published asset: title, question, price, and SQL to copy; of a family for every table."""
     axes = ", ".join(axis.name for axis in spec.domain.axes)
     grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
@@ -135,7 +135,7 @@ def published_metadata(
         "cells": dg.MetadataValue.text(str(audit["cells"])),
         "revision": dg.MetadataValue.text(str(audit["revision"])),
         "replayed": dg.MetadataValue.bool(release.replayed),
-        "protects": dg.MetadataValue.text(protected(audit)),
+        "protects": dg.MetadataValue.text(protection_in_words(audit)),
         **({"reports": dg.MetadataValue.int(audit["reports"]["accepted"])} if "reports" in audit else {}),
         **({"figures": records_table(figures)} if (figures := _figures(release)) else {}),
         **({"audit": records_table(charges)} if "charges" in audit else {}),
@@ -193,7 +193,7 @@ def small_picture(release: Release) -> str:
     return f"![by {domain.axes[0].name}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
 
 
-def protected(audit: Mapping[str, Any]) -> str:
+def protection_in_words(audit: Mapping[str, Any]) -> str:
     """In few words, since Dagster cuts off what is longer than its column."""
     unit, most, neighbours = audit["privacy_unit"], audit["max_rows_per_unit"], audit["neighbours"]
     if unit == "row":
@@ -213,7 +213,7 @@ def _essence(release: Release, numbers: Mapping[str, Any]) -> str:
     rest = f"; the account has {numbers['account_left']:g} left" if "account_left" in numbers else ""
     return (
         f"**{numbers['total']:,.0f} rows**{interval} in {audit['cells']:,} cells{when}, revision {audit['revision']}. "
-        f"Epsilon {audit['epsilon']} protects {protected(audit)}{rest}."
+        f"Epsilon {audit['epsilon']} protects {protection_in_words(audit)}{rest}."
     )
 
 

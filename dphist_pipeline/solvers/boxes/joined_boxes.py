@@ -38,11 +38,11 @@ def twofold_boxes(cells: Reals, cell_variance: float, box_variance: float, max_d
     """
     rule = (cells, cell_variance, box_variance, max_depth)
     one, two = (find(*rule)[0].ravel() for find in (greedy_boxes, pruned_boxes))
-    boxes, blocks = _refined(one, two)
+    boxes, blocks = _common_refinement(one, two)
     return TwofoldBoxes(boxes.reshape(cells.shape), blocks)
 
 
-def _refined(one: Numbers, two: Numbers) -> tuple[Numbers, Numbers]:
+def _common_refinement(one: Numbers, two: Numbers) -> tuple[Numbers, Numbers]:
     """Box number of every cell, and block number of every box.
 
     Both partitions prune one tree, so of two boxes with a common cell, one lies in the other. Only where `max_depth` is
@@ -50,8 +50,8 @@ def _refined(one: Numbers, two: Numbers) -> tuple[Numbers, Numbers]:
     """
     sizes = np.bincount(one)[one], np.bincount(two)[two]
     others = two + one.max() + 1
-    boxes = _renumbered(np.where(sizes[0] <= sizes[1], one, others))
-    larger = _renumbered(np.where(sizes[0] >= sizes[1], one, others))
+    boxes = _renumber(np.where(sizes[0] <= sizes[1], one, others))
+    larger = _renumber(np.where(sizes[0] >= sizes[1], one, others))
     if all(np.array_equal(_of_groups(boxes, part)[boxes], part) for part in (one, two, larger)):
         return boxes, _of_groups(boxes, larger)
     boxes = np.unique(one * (two.max() + 1) + two, return_inverse=True)[1]
@@ -65,7 +65,7 @@ def _of_groups(groups: Numbers, part: Numbers) -> Numbers:
     return places
 
 
-def _renumbered(numbers: Numbers) -> Numbers:
+def _renumber(numbers: Numbers) -> Numbers:
     """The same groups, numbered without gaps."""
     used = np.bincount(numbers) > 0
     return (np.cumsum(used) - 1)[numbers]

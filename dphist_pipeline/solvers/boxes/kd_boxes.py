@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.groups.segmentation import middling_value
 
 AXES = 6  # cubes with fewer get leading axes of length 1
@@ -36,7 +36,7 @@ def kd_boxes(cells: Reals, cell_variance: float, box_variance: float, threshold:
         threshold: records squared, or nan for the rule above.
         max_depth: the most cuts on the way to a box.
     """
-    return _split(cells, (float(cell_variance), float(box_variance), float(threshold), max_depth))[0]
+    return _boxes_by_rule(cells, (float(cell_variance), float(box_variance), float(threshold), max_depth))[0]
 
 
 def greedy_boxes(cells: Reals, cell_variance: float, box_variance: float, max_depth: int) -> tuple[Numbers, float]:
@@ -45,10 +45,10 @@ def greedy_boxes(cells: Reals, cell_variance: float, box_variance: float, max_de
     Args:
         cells, cell_variance, box_variance, max_depth: see `kd_boxes`.
     """
-    return _split(cells, (float(cell_variance), float(box_variance), math.nan, max_depth))
+    return _boxes_by_rule(cells, (float(cell_variance), float(box_variance), math.nan, max_depth))
 
 
-def _split(cells: Reals, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:
+def _boxes_by_rule(cells: Reals, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:
     line = np.ascontiguousarray(cells, dtype=np.float64).ravel()
     shape = np.array((1,) * (AXES - cells.ndim) + cells.shape, dtype=np.int64)
     numbers, luck = _split_all(prefix_sums(line), shape, rule)
@@ -74,7 +74,7 @@ def prefix_sums(line: Reals) -> Reals:
     return np.append(0.0, np.cumsum(off))
 
 
-@compiled
+@compile_function
 def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int]) -> tuple[Numbers, float]:
     """Box number of every cell, shape (cells,), and 2 · ln(cuts tried) of all cuts together.
 
@@ -125,7 +125,7 @@ def _split_all(sums: Reals, shape: Numbers, rule: tuple[float, float, float, int
     return numbers, luck
 
 
-@compiled
+@compile_function
 def best_paying_cut(
     sums: Reals,
     sides: Numbers,
@@ -161,7 +161,7 @@ def best_paying_cut(
     return cut, axis, tried
 
 
-@compiled
+@compile_function
 def next_side(sides: Numbers, axis: int, length: int) -> tuple[int, int]:
     """The axis and length of the side that comes after another: the longest first, the first of equal ones.
 
@@ -178,7 +178,7 @@ def next_side(sides: Numbers, axis: int, length: int) -> tuple[int, int]:
     return next_axis, longest
 
 
-@compiled
+@compile_function
 def rows_of(sides: Numbers, steps: Numbers, start: int, without: int, rows: Numbers) -> int:
     """Writes where the rows of a box start, i.e. its stretches along the last axis; gives how many.
 
@@ -200,7 +200,7 @@ def rows_of(sides: Numbers, steps: Numbers, start: int, without: int, rows: Numb
     return count
 
 
-@compiled
+@compile_function
 def _sum_slabs(sums: Reals, sides: Numbers, steps: Numbers, start: int, axis: int, rows: Numbers, lefts: Reals) -> None:
     """Writes the sums of the first 0, 1, 2, … slabs of a box across an axis to `lefts`."""
     length, width, step = sides[axis], sides[LAST], steps[axis]
@@ -218,7 +218,7 @@ def _sum_slabs(sums: Reals, sides: Numbers, steps: Numbers, start: int, axis: in
             lefts[slab] += left
 
 
-@compiled
+@compile_function
 def _best_cut(lefts: Reals, length: int) -> tuple[int, float]:
     """How many slabs lie left of the best cut, the first of equal ones, and its score.
 
@@ -235,7 +235,7 @@ def _best_cut(lefts: Reals, length: int) -> tuple[int, float]:
     return cut, best
 
 
-@compiled
+@compile_function
 def _variance(sums: Reals, rows: Numbers, count: int, width: int, cells: float) -> float:
     """Population variance of the cells in a box with these rows."""
     total, squares = 0.0, 0.0

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.boxes.kd_boxes import (
     AXES,
     DEPTH,
@@ -58,7 +58,7 @@ def tail_variance(cell_variance: float) -> float:
     return 0.5 / math.asinh(1 / math.sqrt(2 * cell_variance)) ** 2 if cell_variance else 0.0
 
 
-@compiled
+@compile_function
 def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
     """Box number of every cell, shape (cells,), and the luck of all cuts that were kept.
 
@@ -84,7 +84,7 @@ def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
         start, depth = stack[waiting, START], stack[waiting, DEPTH]
         if stack[waiting, STATE] == CUT:
             finished -= 1
-            if _joined(done, finished - 1, lucks[waiting], cell_variance, box_variance, tail):
+            if _try_join(done, finished - 1, lucks[waiting], cell_variance, box_variance, tail):
                 first = stack[waiting, FIRST]
                 _number(numbers, rows, rows_of(sides, steps, start, LAST, rows), sides[LAST], first)
                 nodes = first + 1
@@ -116,7 +116,7 @@ def _grow(sums: Reals, shape: Numbers, rule: Rule) -> tuple[Numbers, float]:
     return numbers, done[0, LUCK]
 
 
-@compiled
+@compile_function
 def _halvings(sides: Numbers) -> int:
     """How many cuts in the middle reach the cells of a box."""
     levels = 0
@@ -128,7 +128,7 @@ def _halvings(sides: Numbers) -> int:
     return levels
 
 
-@compiled
+@compile_function
 def _number(numbers: Numbers, rows: Numbers, count: int, width: int, number: int) -> None:
     """Writes the number of a box to its cells."""
     for row in range(count):
@@ -136,7 +136,7 @@ def _number(numbers: Numbers, rows: Numbers, count: int, width: int, number: int
             numbers[cell] = number
 
 
-@compiled
+@compile_function
 def _measure(sums: Reals, rows: Numbers, count: int, width: int, box: Reals) -> None:
     """Writes cells, sum and squared error of a box."""
     cells, total, squares = float(count * width), 0.0, 0.0
@@ -149,14 +149,14 @@ def _measure(sums: Reals, rows: Numbers, count: int, width: int, box: Reals) -> 
     box[CELLS], box[SUM], box[SQUARES] = cells, total, squares
 
 
-@compiled
+@compile_function
 def _risk(box: Reals, cell_variance: float, box_variance: float) -> float:
     """The estimated risk of a box by itself."""
     return float(box[SQUARES] - (box[CELLS] - 1.0) * cell_variance + box_variance / box[CELLS])
 
 
-@compiled
-def _joined(done: Reals, place: int, luck: float, cell_variance: float, box_variance: float, tail: float) -> bool:
+@compile_function
+def _try_join(done: Reals, place: int, luck: float, cell_variance: float, box_variance: float, tail: float) -> bool:
     """Writes the box of two neighbours in `done` to the first one's place, and says whether it is better uncut."""
     left, right = done[place], done[place + 1]
     cells = left[CELLS] + right[CELLS]

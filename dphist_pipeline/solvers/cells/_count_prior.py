@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-@compiled
+@compile_function
 def crowds(points: Reals, cells: Reals, reach: float) -> Reals:
     """How many cells lie within reach of each point, shape (n,).
 
@@ -46,7 +46,7 @@ def crowds(points: Reals, cells: Reals, reach: float) -> Reals:
     return crowds
 
 
-@compiled
+@compile_function
 def bin_sums(points: Reals, edges: Reals, scale: float, reach: float) -> tuple[Numbers, Reals, Reals]:
     """For each point the first bin within reach, and the kernel's mean and first moment over each bin from there.
 
@@ -76,7 +76,7 @@ def bin_sums(points: Reals, edges: Reals, scale: float, reach: float) -> tuple[N
     return low, mass, first
 
 
-@compiled
+@compile_function
 def _range_sums(point: float, start: float, end: float, scale: float) -> tuple[float, float]:
     """Mean over counts t from start to end of exp(-|t - point|/scale), and of the same times (t - point)."""
     number = end - start + 1.0
@@ -91,7 +91,7 @@ def _range_sums(point: float, start: float, end: float, scale: float) -> tuple[f
     return (left + right) / number, (right_moment - left_moment) / number
 
 
-@compiled
+@compile_function
 def _tail_sums(away: float, number: float, scale: float) -> tuple[float, float]:
     """Sums over d = away, away + 1, … (so many terms) of exp(-d/scale) and of d · exp(-d/scale)."""
     rest, last = -math.expm1(-1.0 / scale), -math.expm1(-number / scale)
@@ -101,7 +101,7 @@ def _tail_sums(away: float, number: float, scale: float) -> tuple[float, float]:
     return before * mass, before * (away * mass + moment)
 
 
-@compiled
+@compile_function
 def add_bins(dense: Reals, low: Numbers, mass: Reals, first: Reals, weights: Reals) -> None:
     """Adds each point's likelihood under the bins, and the first moment around it.
 
@@ -117,7 +117,7 @@ def add_bins(dense: Reals, low: Numbers, mass: Reals, first: Reals, weights: Rea
             dense[place, 1] += weight * first[place, column]
 
 
-@compiled
+@compile_function
 def back_to_bins(ratio: Reals, low: Numbers, mass: Reals, bins: int) -> Reals:
     """Sum over points of ratio · likelihood under each bin, shape (bins,).
 
@@ -132,7 +132,7 @@ def back_to_bins(ratio: Reals, low: Numbers, mass: Reals, bins: int) -> Reals:
     return back
 
 
-@compiled
+@compile_function
 def add_atoms(dense: Reals, points: Reals, atoms: Reals, weights: Reals, scale: float) -> None:
     """Adds each point's likelihood under the atoms, and the first moment around it.
 
@@ -163,7 +163,7 @@ def add_atoms(dense: Reals, points: Reals, atoms: Reals, weights: Reals, scale: 
             dense[place, 1] += sign * moment
 
 
-@compiled
+@compile_function
 def back_to_atoms(ratio: Reals, points: Reals, atoms: Reals, scale: float) -> Reals:
     """Sum over points of ratio · kernel at each atom, shape (atoms,).
 

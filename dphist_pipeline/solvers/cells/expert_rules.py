@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.cells._count_prior import (
     CountPrior,
     Sight,
@@ -35,7 +35,7 @@ REACH = 20.0  # noise scales around a noisy count within which true ones are loo
 FINENESS = 4.0  # places per noise scale in a bin
 
 
-@compiled
+@compile_function
 def relative_centres(
     points: Reals, levels: Reals, atoms: Reals, atom_weights: Reals, edges: Reals, bin_weights: Reals, scale: float
 ) -> Reals:

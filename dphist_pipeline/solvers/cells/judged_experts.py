@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.cells.expert_rules import Expert, Probes, estimates, fitted_rules
 
 Reals = NDArray[np.float64]
@@ -78,7 +78,7 @@ def likelihood_weights(likely: Reals, first: Reals, trust: float) -> Reals:
     return weights
 
 
-@compiled
+@compile_function
 def _responsibilities(likely: Reals, weights: Reals) -> Reals:
     """Sum over cells of each expert's share in the cell's likelihood, shape (experts,)."""
     sums = np.zeros(weights.size)
@@ -119,7 +119,7 @@ def estimated_errors(errors: Reals, covariances: Reals, variance: float) -> Real
     return squares
 
 
-@compiled
+@compile_function
 def _products(errors: Reals) -> Reals:
     """Inner products of all pairs of rows, in one order of summation."""
     products = np.zeros((errors.shape[0], errors.shape[0]))
@@ -132,7 +132,7 @@ def _products(errors: Reals) -> Reals:
     return products
 
 
-@compiled
+@compile_function
 def _least_on_simplex(products: Reals, lines: Reals, rate: float) -> Reals:
     """Weights that sum to 1, none negative, of the least w'Pw + 2·l'w: projected gradients with momentum.
 
@@ -153,7 +153,7 @@ def _least_on_simplex(products: Reals, lines: Reals, rate: float) -> Reals:
     return weights
 
 
-@compiled
+@compile_function
 def _sum_as_numpy(values: Reals) -> float:
     """The sum in the order in which NumPy adds up to 128 numbers that lie side by side."""
     total, whole = 0.0, values.size - values.size % 8 if values.size >= 8 else 0
@@ -167,7 +167,7 @@ def _sum_as_numpy(values: Reals) -> float:
     return total
 
 
-@compiled
+@compile_function
 def _onto_simplex(point: Reals) -> Reals:
     """The nearest point with non-negative entries that sum to 1."""
     falling = np.sort(point)[::-1]

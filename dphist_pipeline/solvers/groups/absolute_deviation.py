@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.groups.bucket_splits import parts_of_rows
 
 Numbers = NDArray[np.int64]
@@ -77,7 +77,7 @@ def imbalances(counts: Numbers) -> Numbers:
     return apart
 
 
-@compiled
+@compile_function
 def _deviations(counts: Numbers, order: Numbers, first: int, rows: Numbers) -> None:
     """Writes the rows of `deviations` from the start `first`; `order` holds the cells in rising order of counts."""
     rank, links = _ranks(order), np.empty((2, counts.size + 1), dtype=np.int64)
@@ -85,7 +85,7 @@ def _deviations(counts: Numbers, order: Numbers, first: int, rows: Numbers) -> N
         _of_stretches_from(first + row, counts, order, rank, links, rows[row])
 
 
-@compiled
+@compile_function
 def _of_first_from_medians(counts: Numbers, order: Numbers) -> Numbers:
     """Deviations of the first 0, 1, …, n cells from their medians; shape (n + 1,)."""
     n = counts.size
@@ -94,7 +94,7 @@ def _of_first_from_medians(counts: Numbers, order: Numbers) -> Numbers:
     return costs
 
 
-@compiled
+@compile_function
 def _ranks(order: Numbers) -> Numbers:
     """The place of every cell in the order, shape (n,)."""
     rank = np.empty(order.size, dtype=np.int64)
@@ -103,7 +103,7 @@ def _ranks(order: Numbers) -> Numbers:
     return rank
 
 
-@compiled
+@compile_function
 def _of_stretches_from(
     start: int, counts: Numbers, order: Numbers, rank: Numbers, links: Numbers, costs: Numbers
 ) -> None:
@@ -146,7 +146,7 @@ def _of_stretches_from(
             break
 
 
-@compiled
+@compile_function
 def _of_first_from_means(counts: Numbers, order: Numbers) -> Numbers:
     """Deviations of the first 0, 1, …, n cells from their means, rounded down; shape (n + 1,).
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Numbers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def costs_of_last_starts(bucket_costs: Iterator[Numbers], buckets: int) -> Numbe
     return np.concatenate(costs)
 
 
-@compiled
+@compile_function
 def _one_more_bucket(cheapest: Numbers, rows: Numbers, skipped: int, first: int, more: Numbers) -> None:
     """Lowers `more`, the costs of the cheapest splits of the cells 0 … last, by splits with last buckets of these rows.
 
@@ -88,7 +88,7 @@ def parts_of_rows(cells: int) -> Iterator[tuple[int, int]]:
     return ((first, min(first + step, cells)) for first in range(0, cells, step))
 
 
-@compiled
+@compile_function
 def _squared_errors(counts: Numbers, first: int, rows: Numbers) -> None:
     """Writes the rows of `squared_errors` from the start `first`, for clipped counts."""
     for row in range(len(rows)):

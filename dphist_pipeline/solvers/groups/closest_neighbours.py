@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.groups.segmentation import middling_value
 
 # Buckets of a window that is merged by looking at every pair. With a tournament for all windows, 10^6 cells take 1.5
@@ -37,7 +37,7 @@ class Merges(NamedTuple):
     levels: Reals  # the highest increase so far in the window
 
 
-@compiled
+@compile_function
 def increase(left_sum: float, left_size: float, right_sum: float, right_size: float) -> float:
     """By how much the squared error grows: n1 · n2 / (n1 + n2) · (mean1 - mean2)², with a single division.
 
@@ -48,7 +48,7 @@ def increase(left_sum: float, left_size: float, right_sum: float, right_size: fl
     return apart * apart / (left_size * right_size * (left_size + right_size))
 
 
-@compiled
+@compile_function
 def merge_few(
     window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, free: int
 ) -> tuple[int, int]:
@@ -91,7 +91,7 @@ def merge_few(
             costs[left - 1] = increase(sums[left - 1], sizes[left - 1], sums[left], sizes[left])
 
 
-@compiled
+@compile_function
 def merge_many(
     window: Window, count: int, limit: float, beside: tuple[bool, bool], merges: Merges, free: int
 ) -> tuple[int, int]:
@@ -143,7 +143,7 @@ def merge_many(
     return left_over, 0
 
 
-@compiled
+@compile_function
 def _set_cost(tree: Reals, node: int, cost: float) -> None:
     """Writes the cost of a pair, and the least costs of the nodes above it as far as they change."""
     while node > 0 and tree[node] != cost:
@@ -207,7 +207,7 @@ def _best_starts(sums: Reals, sizes: Reals, cell_variance: float) -> Numbers:
     return borders[first]
 
 
-@compiled
+@compile_function
 def _sweep(
     sums: Reals,
     sizes: Reals,
@@ -279,7 +279,7 @@ def _sweep(
     return buckets
 
 
-@compiled
+@compile_function
 def _window_end(costs: Reals, end: int, n: int, limit: float) -> int:
     """The first bucket from `end` on that is not near the bucket before or after it."""
     while end < n and (costs[end - 1] < limit or costs[end] < limit):

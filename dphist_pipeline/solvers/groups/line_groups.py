@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
-from dphist_pipeline.solvers.groups.segmentation import numbered
+from dphist_pipeline.solvers._compiled import compile_function
+from dphist_pipeline.solvers.groups.segmentation import group_numbers
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -27,10 +27,12 @@ def cheapest_line_groups(line: Reals, price: float, price_per_group: float) -> N
         Group number of each value, shape (n,), starting at 0 and never falling; of equally cheap splits, one whose
         last group is the shortest.
     """
-    return numbered(_last_starts(np.ascontiguousarray(line, dtype=np.float64), float(price), float(price_per_group)))
+    return group_numbers(
+        _last_starts(np.ascontiguousarray(line, dtype=np.float64), float(price), float(price_per_group))
+    )
 
 
-@compiled
+@compile_function
 def _last_starts(line: Reals, price: float, price_per_group: float) -> Numbers:
     """For each prefix, where its last group starts in the cheapest split; shape (n + 1,)."""
     n = line.size

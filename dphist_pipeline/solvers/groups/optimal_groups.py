@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
-from dphist_pipeline.solvers.groups.segmentation import numbered
+from dphist_pipeline.solvers._compiled import compile_function
+from dphist_pipeline.solvers.groups.segmentation import group_numbers
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -39,7 +39,7 @@ def optimal_groups(sorted_values: Reals, price: float) -> Numbers:
     span = 4.0 * float(np.sqrt(price))  # more than 2·sqrt(3·price), to be safe from rounding
     firsts = np.flatnonzero(np.diff(line, prepend=np.nan))
     run_of = np.repeat(np.arange(firsts.size), np.diff(firsts, append=line.size))
-    return numbered(_last_starts(Line(_runs(line, firsts, span), run_of, span, float(price))))
+    return group_numbers(_last_starts(Line(_runs(line, firsts, span), run_of, span, float(price))))
 
 
 # A run of equal values is a row: its value and its first place; then the sum and the sum of squares before it within
@@ -56,7 +56,7 @@ class Line(NamedTuple):
     price: float
 
 
-@compiled
+@compile_function
 def _runs(values: Reals, firsts: Numbers, span: float) -> Reals:
     """The rows of the runs, and a last one for the end of the line; shape (runs + 1, 8).
 
@@ -82,7 +82,7 @@ def _runs(values: Reals, firsts: Numbers, span: float) -> Reals:
     return runs
 
 
-@compiled
+@compile_function
 def _last_starts(line: Line) -> Numbers:
     """For every useful k, where the last group starts in the cheapest grouping of k values; shape (n + 1,)."""
     runs, run_of, _, price = line
@@ -129,7 +129,7 @@ def _last_starts(line: Line) -> Numbers:
     return last_starts
 
 
-@compiled
+@compile_function
 def _moments(line: Line, start: int, end: int) -> tuple[int, float, float, float]:
     """Count, sum and sum of squares of the values from `start` up to `end`, and the last value, around one anchor."""
     runs, span = line.runs, line.span
@@ -142,7 +142,7 @@ def _moments(line: Line, start: int, end: int) -> tuple[int, float, float, float
     return end - start, total, square, off
 
 
-@compiled
+@compile_function
 def _fewest_before_a_cut(price: float, others: int, below: float, size: int) -> int:
     """The fewest of a run's `size` values that a useful cut of the run leaves on its left; `size` if none is useful.
 
@@ -163,7 +163,7 @@ def _fewest_before_a_cut(price: float, others: int, below: float, size: int) -> 
     return min(size, int(max(lowest, 0.0)))
 
 
-@compiled
+@compile_function
 def _first_better(line: Line, least: Reals, new: int, other: int, worse: int, better: int) -> int:
     """The first end above `worse`, and at most `better`, from which on `new` is better: steps double, then halve."""
     step = 1
@@ -181,7 +181,7 @@ def _first_better(line: Line, least: Reals, new: int, other: int, worse: int, be
     return better
 
 
-@compiled
+@compile_function
 def _is_better(line: Line, least: Reals, new: int, other: int, end: int) -> bool:
     """Whether the last group up to `end` had better start at `new` than at the earlier `other`; yes if it is equal.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
-from dphist_pipeline.solvers.groups.segmentation import numbered
+from dphist_pipeline.solvers._compiled import compile_function
+from dphist_pipeline.solvers.groups.segmentation import group_numbers
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -62,10 +62,10 @@ def least_relative_groups(sorted_values: Reals, scale: float) -> Numbers:
     Args:
         sorted_values: rising, shape (n,), n >= 1.
     """
-    return numbered(_cheapest_last_starts(np.ascontiguousarray(sorted_values, dtype=np.float64), float(scale)))
+    return group_numbers(_cheapest_last_starts(np.ascontiguousarray(sorted_values, dtype=np.float64), float(scale)))
 
 
-@compiled
+@compile_function
 def _least_in_new_groups(values: Reals, scale: float) -> Reals:
     """The least error of each value as the first of a new group, shape (n,)."""
     n = values.size
@@ -83,7 +83,7 @@ def _least_in_new_groups(values: Reals, scale: float) -> Reals:
     return least
 
 
-@compiled
+@compile_function
 def _cheapest_last_starts(values: Reals, scale: float) -> Numbers:
     """For every k, where the last group starts in the cheapest grouping of k values; shape (n + 1,)."""
     n = values.size
@@ -114,7 +114,7 @@ def _cheapest_last_starts(values: Reals, scale: float) -> Numbers:
     return last_starts
 
 
-@compiled
+@compile_function
 def _relative_starts(values: Reals, scale: float, bounds: Reals) -> Numbers:
     """1 where a group starts, else 0; shape (n,). `bounds` say what each value costs at least in a new group."""
     n = values.size

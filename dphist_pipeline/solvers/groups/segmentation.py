@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -36,11 +36,13 @@ def v_optimal(values: Reals, price_per_bucket: float) -> Numbers:
     sizes = np.diff(starts, append=line.size)
     if price_per_bucket == 0.0:
         return np.repeat(np.arange(starts.size), sizes)
-    return np.repeat(numbered(_last_starts(line[starts], sizes.astype(np.float64), float(price_per_bucket))), sizes)
+    return np.repeat(
+        group_numbers(_last_starts(line[starts], sizes.astype(np.float64), float(price_per_bucket))), sizes
+    )
 
 
-@compiled
-def numbered(last_starts: Numbers) -> Numbers:
+@compile_function
+def group_numbers(last_starts: Numbers) -> Numbers:
     """Group number of every value, from 0 and never falling, given the last group's start of every prefix; shape (n,).
 
     Args:
@@ -80,7 +82,7 @@ def middling_value(values: Reals) -> float:
     return float(np.partition(some, some.size // 2)[some.size // 2])
 
 
-@compiled
+@compile_function
 def _last_starts(values: Reals, sizes: Reals, price: float) -> Numbers:
     """For every prefix of a line of runs, where the last bucket starts in its cheapest split.
 
@@ -132,7 +134,7 @@ def _last_starts(values: Reals, sizes: Reals, price: float) -> Numbers:
     return last_starts
 
 
-@compiled
+@compile_function
 def _with_room(pieces: Reals, count: int, room: int) -> Reals:
     """A larger array that holds the same pieces, shape (room, 6)."""
     larger = np.empty((room, 6))
@@ -140,7 +142,7 @@ def _with_room(pieces: Reals, count: int, room: int) -> Reals:
     return larger
 
 
-@compiled
+@compile_function
 def _fill_gaps(pieces: Reals, count: int, filled: Reals, low: float, high: float, new: Parabola) -> int:
     """Copies the pieces to `filled`, and puts the new one into gaps, from low to high; gives the number of pieces."""
     rows, edge = 0, low
@@ -158,7 +160,7 @@ def _fill_gaps(pieces: Reals, count: int, filled: Reals, low: float, high: float
     return rows
 
 
-@compiled
+@compile_function
 def _extend(
     filled: Reals, rows: int, pieces: Reals, dearest: float, paid: float, new: Parabola
 ) -> tuple[int, float, int, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -37,7 +37,7 @@ def greedy_groups(sorted_values: Reals, price: float) -> Numbers:
     return groups
 
 
-@compiled
+@compile_function
 def _group_greedily(values: Reals, price: float, high: Reals, low: Reals, groups: Numbers) -> None:
     """Writes the group numbers, shape (n,); `high` and `low` are room for prefix sums, shape (n + 1,)."""
     n = values.size
@@ -68,7 +68,7 @@ def _group_greedily(values: Reals, price: float, high: Reals, low: Reals, groups
         groups[place] = group
 
 
-@compiled
+@compile_function
 def _nearest_length(values: Reals, place: int, shortest: int, price: float, rise: float) -> int:
     """The length l >= `shortest` at which l·mean - l·values[place] - sqrt(rise·l² - price) is least."""
     longest = values.size - place
@@ -89,7 +89,7 @@ def _nearest_length(values: Reals, place: int, shortest: int, price: float, rise
     return rests
 
 
-@compiled
+@compile_function
 def _still_falls(values: Reals, place: int, length: int, price: float, rise: float) -> bool:
     """Whether one more value adds less to the convex side than to the concave side."""
     near = np.sqrt(max(rise * length * length - price, 0.0))
@@ -97,7 +97,7 @@ def _still_falls(values: Reals, place: int, length: int, price: float, rise: flo
     return bool(values[place + length] - values[place] < rise * (2.0 * length + 1.0) / (near + far))
 
 
-@compiled
+@compile_function
 def _mean_beyond(values: Reals, high: Reals, low: Reals, place: int, length: int) -> float:
     """How far the mean of `length` values from `place` on lies above the first of them."""
     total, lost = _two_sum(high[place + length], -high[place])
@@ -106,7 +106,7 @@ def _mean_beyond(values: Reals, high: Reals, low: Reals, place: int, length: int
     return float(over + (over_lost + (lost + (low[place + length] - low[place]) - base_lost))) / length
 
 
-@compiled
+@compile_function
 def _two_sum(a: float, b: float) -> tuple[float, float]:
     """The rounded sum, and what rounding lost (Knuth)."""
     total = a + b
@@ -114,7 +114,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@compiled
+@compile_function
 def _two_product(a: float, b: float) -> tuple[float, float]:
     """The rounded product, and what rounding lost (Dekker)."""
     product = a * b

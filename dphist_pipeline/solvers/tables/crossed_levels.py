@@ -303,9 +303,9 @@ def estimate_crossed_tables(law: CrossedLaw, measured: Mapping[Axes, Reals], tab
                 precisions[law.depths(axes)] += law.precision(axes, part)
         wanted = {law.depths(table) for table in tables if part <= table}
         right = sum((along.spread_all(sums, depths) for depths, sums in at_levels.items()), np.zeros(1))
-        solved = _solved(along, precisions, deviations_of(right, first=len(law.trees)))
+        solved = _solve(along, precisions, deviations_of(right, first=len(law.trees)))
         deviations[part] = {depths: along.all_sums(solved, depths) for depths in wanted}
-    return [_assembled(law, deviations, table) for table in tables]
+    return [_assemble(law, deviations, table) for table in tables]
 
 
 def _precise_sums(
@@ -328,7 +328,7 @@ def _precise_sums(
     return found
 
 
-def _solved(along: Along, precisions: Mapping[Depths, float], right: Reals) -> Reals:
+def _solve(along: Along, precisions: Mapping[Depths, float], right: Reals) -> Reals:
     """The smallest x with N x = right, by conjugate gradients."""
     solution = np.zeros_like(right)
     residual = right.copy()
@@ -351,7 +351,7 @@ def _solved(along: Along, precisions: Mapping[Depths, float], right: Reals) -> R
     return best
 
 
-def _assembled(law: CrossedLaw, deviations: Mapping[Axes, Mapping[Depths, Reals]], table: Axes) -> Reals:
+def _assemble(law: CrossedLaw, deviations: Mapping[Axes, Mapping[Depths, Reals]], table: Axes) -> Reals:
     depths, others = law.depths(table), sorted(law.plain(table))
     nodes = [tree.nodes[depth] for tree, depth in zip(law.grids, depths, strict=True)]
     estimate = np.zeros([*nodes, *(law.sizes[axis] for axis in others)])

@@ -270,18 +270,18 @@ def estimate_tables_at_levels(law: LevelLaw, measured: Mapping[Axes, Reals], tab
     deviations = {}
     for part in subsets_of(needed):
         wanted = {law.depth(table) for table in tables if part <= table}
-        fitted = _fitted(law.tree, law.law_of(part), means.pop(part), wanted)
+        fitted = _fit_levels(law.tree, law.law_of(part), means.pop(part), wanted)
         deviations[part] = {depth: deviations_of(sums, first=1) for depth, sums in fitted.items()}
-    return [_assembled(law, deviations, table) for table in tables]
+    return [_assemble(law, deviations, table) for table in tables]
 
 
-def _fitted(tree: Tree, law: PartLaw, means: Mapping[int, Reals], wanted: set[int]) -> dict[int, Reals]:
+def _fit_levels(tree: Tree, law: PartLaw, means: Mapping[int, Reals], wanted: set[int]) -> dict[int, Reals]:
     """The estimates of a part at the wanted levels, from the mean of its measurements at each: two passes."""
     finest, last = len(law.up) - 1, max(wanted)
     estimates, sums = [means[finest]], list[Reals]()
     for level in range(finest - 1, -1, -1):
         sums.insert(0, tree.sums(level, estimates[0]))
-        estimates.insert(0, _joined(law, level, sums[0], means.get(level)))
+        estimates.insert(0, _weighted_mean(law, level, sums[0], means.get(level)))
     by_depth = {0: estimates[0]} if 0 in wanted else {}
     fitted = estimates[0]
     for level in range(last):
@@ -293,7 +293,7 @@ def _fitted(tree: Tree, law: PartLaw, means: Mapping[int, Reals], wanted: set[in
     return by_depth
 
 
-def _joined(law: PartLaw, level: int, sums: Reals, own: Reals | None) -> Reals:
+def _weighted_mean(law: PartLaw, level: int, sums: Reals, own: Reals | None) -> Reals:
     """The mean of the children's sum and of a node's own measurements, weighted by precision."""
     if own is None:
         return sums
@@ -306,7 +306,7 @@ def _along(numbers: Reals, table: Reals) -> Reals:
     return numbers.reshape(-1, *[1] * (table.ndim - 1))
 
 
-def _assembled(law: LevelLaw, deviations: Mapping[Axes, Mapping[int, Reals]], table: Axes) -> Reals:
+def _assemble(law: LevelLaw, deviations: Mapping[Axes, Mapping[int, Reals]], table: Axes) -> Reals:
     depth, others = law.depth(table), sorted(law.plain(table))
     estimate = np.zeros([law.tree.nodes[depth], *(law.sizes[axis] for axis in others)])
     for part in subsets_of([frozenset(others)]):

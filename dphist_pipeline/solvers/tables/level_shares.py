@@ -32,7 +32,7 @@ from dphist_pipeline.base.domain import Levels
 from dphist_pipeline.solvers.tables.crossed_levels import CrossedLaw
 from dphist_pipeline.solvers.tables.level_estimates import LevelLaw, Tree
 from dphist_pipeline.solvers.tables.marginal_shares import Shares, best_squares, choose_shares, finalists
-from dphist_pipeline.solvers.tables.wanted_tables import Axes, Wanted, opened, subsets_of, wanted_tables
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, Wanted, subsets_of, wanted_tables, without_implied_levels
 
 Reals = NDArray[np.float64]
 
@@ -199,7 +199,7 @@ def choose_level_shares(
     most = min((shares.mean_variance for shares in alone), default=math.inf)
     chosen = min((one for one in judged if one[1].mean_variance <= most), key=lambda one: one[0])[1]
     if len(trees) == 1:
-        measurable = [opened(candidate, above) for candidate in wanted.candidates]
+        measurable = [without_implied_levels(candidate, above) for candidate in wanted.candidates]
         return replace(chosen, bound=bound_of_tree(wanted, measurable, sizes, tables, weights, trees[0]))
     return replace(chosen, bound=bound_of_even_trees(wanted, trees))
 

@@ -196,7 +196,7 @@ def estimate_tables(law: MarginalLaw, measured: Mapping[Axes, Reals], tables: Se
             weighted = sums * (law.precision(axes, part) * law.variance_of_part(part))
             parts[part] = parts[part] + weighted if part in parts else weighted
     deviations = {part: deviations_of(sums) for part, sums in parts.items()}
-    return [_assembled(law, deviations, table) for table in tables]
+    return [_assemble(law, deviations, table) for table in tables]
 
 
 def marginals_of(values: Reals, axes: Axes, needed: set[Axes], kept: Axes = frozenset()) -> dict[Axes, Reals]:
@@ -228,7 +228,7 @@ def deviations_of(sums: Reals, first: int = 0) -> Reals:
     return sums
 
 
-def _assembled(law: MarginalLaw, deviations: Mapping[Axes, Reals], table: Axes) -> Reals:
+def _assemble(law: MarginalLaw, deviations: Mapping[Axes, Reals], table: Axes) -> Reals:
     order = sorted(table)
     estimate = np.zeros([law.sizes[axis] for axis in order])
     for part in subsets_of([table]):

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist_pipeline.solvers.tables.wanted_tables import Axes, Reals, Wanted, opened
+from dphist_pipeline.solvers.tables.wanted_tables import Axes, Reals, Wanted, without_implied_levels
 
 DENOMINATOR = 1 << 14  # of the shares
 _STEPS, _IRREGULAR_STARTS, _FINALISTS = 400, 4, 3
@@ -56,7 +56,9 @@ def choose_shares(wanted: Wanted) -> Shares:
     outcomes = []
     for marginals, parts in finalists(wanted, squares):
         chosen = dict(zip(marginals, parts, strict=True))
-        shares = [float(chosen.get(opened(candidate, wanted.above), 0)) for candidate in wanted.candidates]
+        shares = [
+            float(chosen.get(without_implied_levels(candidate, wanted.above), 0)) for candidate in wanted.candidates
+        ]
         outcomes.append(Shares(marginals, parts, wanted.variance(np.square(shares)), bound))
     return min(outcomes, key=lambda shares: shares.mean_variance)
 
@@ -71,9 +73,9 @@ def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
         squares: the best ones of the convex problem, if they are known.
     """
     starts = [np.sqrt(best_squares(wanted)[0] if squares is None else squares), *_starts(wanted)]
-    optima = [_improved(wanted, start / start.sum(), _STEPS // 10) for start in starts]
+    optima = [_improve(wanted, start / start.sum(), _STEPS // 10) for start in starts]
     optima.sort(key=lambda shares: wanted.variance(shares**2))
-    optima = [_without_small(wanted, _improved(wanted, shares, _STEPS)) for shares in optima[:_FINALISTS]]
+    optima = [_without_small(wanted, _improve(wanted, shares, _STEPS)) for shares in optima[:_FINALISTS]]
     # The full grid is one of them.
     every = frozenset().union(*wanted.tables)
     optima += [
@@ -85,7 +87,7 @@ def finalists(wanted: Wanted, squares: Reals | None = None) -> list[Strategy]:
     for shares in optima:
         parts = _rational(shares)
         measured = [number for number, part in enumerate(parts) if part]
-        marginals = tuple(opened(wanted.candidates[number], wanted.above) for number in measured)
+        marginals = tuple(without_implied_levels(wanted.candidates[number], wanted.above) for number in measured)
         outcomes.append((marginals, tuple(parts[number] for number in measured)))
     return outcomes
 
@@ -106,7 +108,7 @@ def _starts(wanted: Wanted) -> list[Reals]:
     return starts + [-np.log1p(-(number * golden**power % 1)) + 1e-6 for power in range(1, _IRREGULAR_STARTS + 1)]
 
 
-def _improved(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
+def _improve(wanted: Wanted, shares: Reals, steps: int = _STEPS) -> Reals:
     """Shares near a local minimum: there, share times gain is equal for all candidates with a share.
 
     A part that one candidate tells alone has its best share after one step with the exponent 1/3.
@@ -158,7 +160,7 @@ def _without_small(wanted: Wanted, shares: Reals) -> Reals:
         if not np.isfinite(wanted.variance(large**2)):
             continue
         tried = np.zeros(large.size)
-        tried[large > 0] = _improved(wanted.only(large > 0), large[large > 0] / large.sum())
+        tried[large > 0] = _improve(wanted.only(large > 0), large[large > 0] / large.sum())
         if wanted.variance(tried**2) <= wanted.variance(shares**2) * (1 + 1e-6):
             shares = tried
     return shares

@@ -161,7 +161,7 @@ def subsets_of(tables: Iterable[Axes], above: Mapping[int, int] | None = None) -
     return sorted(subsets, key=lambda axes: (len(axes), sorted(axes)))
 
 
-def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
+def _with_coarser_levels(axes: Axes, above: Mapping[int, int]) -> Axes:
     """The set with all coarser levels."""
     closure = set(axes)
     for axis in axes:
@@ -171,7 +171,7 @@ def _closed(axes: Axes, above: Mapping[int, int]) -> Axes:
     return frozenset(closure)
 
 
-def opened(axes: Axes, above: Mapping[int, int]) -> Axes:
+def without_implied_levels(axes: Axes, above: Mapping[int, int]) -> Axes:
     """A closed set without levels that a finer one makes plain."""
     return axes - {above[axis] for axis in axes if axis in above}
 
@@ -197,7 +197,7 @@ def wanted_tables(
     """
     above = above or {}
     steps = tuple(size / sizes[above[axis]] if axis in above else size for axis, size in enumerate(sizes))
-    closed = tuple(_closed(table, above) for table in tables)
+    closed = tuple(_with_coarser_levels(table, above) for table in tables)
     covers = [tuple(cover(steps, closed, cells)) for cells in _VIEW_CELLS if cells <= most_cells]
     larger = [view for views in covers for view in views]
     if round(math.prod(steps)) <= most_cells:

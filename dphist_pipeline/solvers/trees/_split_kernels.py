@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Reals = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -32,7 +32,7 @@ LARGEST_OF_A_CLASS = np.array([1, 3, 8, 24, 96, 400], dtype=np.int64)  # steps; 
 CLASSES = LARGEST_OF_A_CLASS.size + 1
 
 
-@compiled
+@compile_function
 def size_class(count: int) -> int:
     """The class of a count in steps."""
     number = 0
@@ -41,7 +41,7 @@ def size_class(count: int) -> int:
     return number
 
 
-@compiled
+@compile_function
 def law_tables(step: float) -> Reals:
     """The probability by each law that the left part of N steps is l steps, shape (laws, N, l); a row sums to 1."""
     tables = np.zeros((LAWS, TABLED + 1, TABLED + 1))
@@ -60,7 +60,7 @@ def law_tables(step: float) -> Reals:
     return tables
 
 
-@compiled
+@compile_function
 def mixed_table(tables: Reals, weights: Reals) -> Reals:
     """The laws mixed by the weights of each count's class, shape (N, l).
 
@@ -77,7 +77,7 @@ def mixed_table(tables: Reals, weights: Reals) -> Reals:
     return mixed
 
 
-@compiled
+@compile_function
 def _density(law: int, count: int, difference: float, step: float) -> float:
     """About the probability of a difference of the two parts, in steps, by a law without atoms."""
     if law < SPREADS.size:
@@ -90,7 +90,7 @@ def _density(law: int, count: int, difference: float, step: float) -> float:
     return 1.0 / (math.pi * math.sqrt((left + 0.5) * (right + 0.5)))
 
 
-@compiled
+@compile_function
 def _differences(count: int, first: int, weights: Reals, step: float, line: Reals) -> None:
     """Writes the mixed law of a large count for the differences first, first + 1, …, without the atoms."""
     row = size_class(count)
@@ -100,7 +100,7 @@ def _differences(count: int, first: int, weights: Reals, step: float, line: Real
             line[place] += weights[row, law] * _density(law, count, float(first + place), step)
 
 
-@compiled
+@compile_function
 def _own_evidence(node: int, nodes: Nodes, step: float, out: Reals) -> None:
     """Writes the likelihood of a node's noisy count at each count of its window, 1 at its largest; 1 without one."""
     lows, _, values, spreads, normal = nodes
@@ -116,7 +116,7 @@ def _own_evidence(node: int, nodes: Nodes, step: float, out: Reals) -> None:
         out[place] = math.exp(least - out[place])
 
 
-@compiled
+@compile_function
 def _message(node: int, nodes: Nodes, step: float, stored: Singles, out: Reals) -> int:
     """Writes what a node and all below it say of its count; returns the size of its window.
 
@@ -134,7 +134,7 @@ def _message(node: int, nodes: Nodes, step: float, stored: Singles, out: Reals) 
     return int(size)
 
 
-@compiled
+@compile_function
 def _ends(message: Reals) -> tuple[int, int]:
     """The first entry that is not negligible, and the one after the last."""
     least = NEGLIGIBLE * message.max()
@@ -146,7 +146,7 @@ def _ends(message: Reals) -> tuple[int, int]:
     return first, end
 
 
-@compiled
+@compile_function
 def upwards(
     parents: Nodes,
     children: Nodes,
@@ -217,7 +217,7 @@ def upwards(
             out[place] = own[place] / most
 
 
-@compiled
+@compile_function
 def downwards(
     parents: Nodes,
     children: Nodes,

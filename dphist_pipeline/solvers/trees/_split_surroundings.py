@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.trees import _split_kernels as kernels
 from dphist_pipeline.solvers.trees._halved_boxes import (
     NEAR_EMPTY,
@@ -68,7 +68,7 @@ class Surroundings:
             noisy: whole noisy counts, shape of the grid, of two cells or more.
             weights: of the laws; see `split_weights`.
         """
-        boxes = _halved(noisy, scale)
+        boxes = _halve(noisy, scale)
         table = kernels.mixed_table(kernels.law_tables(boxes.step), weights)
         whole, cells = boxes.levels[0], boxes.levels[-1]
         above = np.log1p(whole.low[0] + np.arange(int(whole.starts[-1]), dtype=np.float64))
@@ -105,7 +105,7 @@ def split_weights(noisy: Reals, scale: float) -> Reals:
         Shape (classes, laws); a row sums to 1.
     """
     blocks = [block for block in _blocks(noisy) if block.size > 1]
-    pieces = [_halved(block, scale) for block in blocks]
+    pieces = [_halve(block, scale) for block in blocks]
     return learned_weights(pieces, kernels.law_tables(pieces[0].step))
 
 
@@ -128,7 +128,7 @@ def _chain(noisy: Reals) -> list[Widths]:
     return halvings(RegularTree(noisy.shape, ((1,) * noisy.ndim,)))
 
 
-def _halved(noisy: Reals, scale: float) -> HalvedBoxes:
+def _halve(noisy: Reals, scale: float) -> HalvedBoxes:
     """The boxes of a grid of which cells alone were measured."""
     chain, measured = _chain(noisy), Evidence(noisy.ravel().astype(np.float64), np.full(noisy.size, scale))
     deviations = [math.sqrt(2.0 * math.prod(widths)) * scale for widths in chain]
@@ -136,7 +136,7 @@ def _halved(noisy: Reals, scale: float) -> HalvedBoxes:
     return HalvedBoxes.around(chain, noisy, deviations, evidence, scale)
 
 
-@compiled
+@compile_function
 def _answers(
     window: Window,
     known: tuple[float, float, float, float],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Numbers = NDArray[np.int64]
 
@@ -39,14 +39,14 @@ def bucket_deviations(counts: Numbers) -> list[Numbers]:
     costs, width = [np.zeros(line.size, dtype=np.int64)], 1
     while width < line.size:
         deviations = np.empty(-(-line.size // width) // 2, dtype=np.int64)
-        line = _joined(line, width, deviations)
+        line = _join_pairs(line, width, deviations)
         costs.append(deviations)
         width *= 2
     return costs
 
 
-@compiled
-def _joined(line: Numbers, width: int, costs: Numbers) -> Numbers:
+@compile_function
+def _join_pairs(line: Numbers, width: int, costs: Numbers) -> Numbers:
     """The line with its sorted nodes merged two by two; writes the deviations of each new node."""
     merged = line.copy()
     for node in range(costs.size):

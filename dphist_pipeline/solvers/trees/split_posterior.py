@@ -44,13 +44,13 @@ def split_means(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[floa
         noisy: for each level, from the top, a noisy count of every box that holds a cell, in C order.
         scales: of each level's discrete Laplace noise, in records.
     """
-    whole = _halved(tree, noisy, scales)
+    whole = _halve(tree, noisy, scales)
     if whole.cells.size == 1:
         return np.maximum(whole.cells, 0.0)
     return learned_means(whole, _pieces(tree, noisy, scales, whole)).reshape(tree.shape)
 
 
-def _halved(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) -> HalvedBoxes:
+def _halve(tree: RegularTree, noisy: Sequence[Reals], scales: Sequence[float]) -> HalvedBoxes:
     """The boxes of a tree whose widths are powers of two, with noisy sums of those of its levels."""
     variances = [2.0 * scale**2 for scale in scales]
     cells, parts = consistent_cells(tree, noisy, variances), covariance(tree, variances)
@@ -94,7 +94,7 @@ def _pieces(
             for level in levels
         ]
         if shape != (1,) * len(shape):
-            pieces.append(_halved(RegularTree(shape, tree.widths[top:]), cropped, [scales[level] for level in levels]))
+            pieces.append(_halve(RegularTree(shape, tree.widths[top:]), cropped, [scales[level] for level in levels]))
     return pieces
 
 

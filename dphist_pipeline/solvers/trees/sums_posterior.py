@@ -159,7 +159,7 @@ def weighted_means(grid: WeighedGrid) -> Reals:
         for one, about, precision in zip(replaced, box_sums(chain, means), told, strict=True)
     ]
     right = law.spread_down(offsets) + grid.gathered(lacking).ravel() / grid.variance
-    return means + _solved(equations, right, law.inverse_with_stand_ins).reshape(own.shape)
+    return means + _solve(equations, right, law.inverse_with_stand_ins).reshape(own.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ class _SplitLaw:
         return away
 
 
-def _solved(equations: Solver, right: Reals, guess: Solver) -> Reals:
+def _solve(equations: Solver, right: Reals, guess: Solver) -> Reals:
     """The solution of linear equations by conjugate gradients; as far as they go where these are not positive."""
     found, rest = np.zeros_like(right), right
     step = near = guess(rest)

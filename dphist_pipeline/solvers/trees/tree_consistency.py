@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.trees.regular_tree import RegularTree
 
 FEW = 8  # children along an axis that are added one after the other, for all parents at once
@@ -54,7 +54,7 @@ def consistent(
     return estimates
 
 
-@compiled
+@compile_function
 def _sum_children(children: Reals, spread: Reals, parent: Numbers, below: Reals, below_spread: Reals) -> None:
     """Writes the sum of each node's children, and of their spreads; shape (nodes,). `spread` has 1 or all entries."""
     for node in range(below.size):
@@ -65,7 +65,7 @@ def _sum_children(children: Reals, spread: Reals, parent: Numbers, below: Reals,
         below_spread[parent[child]] += spread[0 if alike else child]
 
 
-@compiled
+@compile_function
 def _upwards(
     measured: Reals, variance: float, below: Reals, below_spread: Reals, estimates: Reals, spread: Reals
 ) -> None:
@@ -76,7 +76,7 @@ def _upwards(
         spread[node] = share * below_spread[node]
 
 
-@compiled
+@compile_function
 def _downwards(
     above: Reals, below: Reals, below_spread: Reals, children: Reals, spread: Reals, parent: Numbers, target: Reals
 ) -> None:
@@ -98,7 +98,7 @@ def consistent_cells(tree: RegularTree, measured: Sequence[Reals], variances: Se
         measured: for each level, from the top, a measurement of every node that holds a cell, in C order.
         variances: of the measurements of each level, above 0.
     """
-    fits = [_padded(tree, level, values) for level, values in enumerate(measured)]
+    fits = [_pad(tree, level, values) for level, values in enumerate(measured)]
     spread = variances[-1]
     below: list[Reals] = []  # for each level, the sums of the nodes' children
     for level in range(len(fits) - 2, -1, -1):
@@ -119,7 +119,7 @@ def _children(tree: RegularTree, level: int) -> int:
     return tree.volumes[level] // tree.volumes[level + 1]
 
 
-def _padded(tree: RegularTree, level: int, values: Reals) -> Reals:
+def _pad(tree: RegularTree, level: int, values: Reals) -> Reals:
     """A copy of a level's measurements as a grid, 0 in the padding."""
     grid = np.zeros(tree.padded_grid(level))
     grid[tuple(slice(nodes) for nodes in tree.grid(level))] = values.reshape(tree.grid(level))

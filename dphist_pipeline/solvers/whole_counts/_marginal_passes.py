@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
 Reals = NDArray[np.float64]
 Places = NDArray[np.uint32]
@@ -128,7 +128,7 @@ def _hold(held: Reals, lines: Reals, starts: Places, place: int) -> None:
                 held[cell] += line[cell]
 
 
-@compiled
+@compile_function
 def _add_along(
     rows: Any, of_rows: Reals, lines: Reals, starts: Places, of_row: Places, sums: Reals, free: Reals
 ) -> None:
@@ -146,7 +146,7 @@ def _add_along(
             counted[cell] += 1.0 if value > 0.0 else 0.0
 
 
-@compiled
+@compile_function
 def _add_rows(
     rows: Any, of_rows: Reals, lines: Reals, starts: Places, of_row: Places, sums: Reals, free: Reals
 ) -> None:

@@ -37,13 +37,13 @@ def firm_parts(values: Reals, labels: NDArray[np.int64], targets: Reals, deviati
     low, high = np.zeros(targets.size), np.full(targets.size, most)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        above = np.bincount(labels, _lowered(values, middle[labels]), targets.size) > targets
+        above = np.bincount(labels, _lower(values, middle[labels]), targets.size) > targets
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     high = np.where(high < most / 2**_HALVINGS * 1.5, 0.0, high)  # no threshold at all where none is needed
-    return fit_to_sums(_lowered(values, high[labels]), [GroupSums(labels, targets)])
+    return fit_to_sums(_lower(values, high[labels]), [GroupSums(labels, targets)])
 
 
-def _lowered(values: Reals, thresholds: Reals) -> Reals:
+def _lower(values: Reals, thresholds: Reals) -> Reals:
     """What a threshold leaves of each part."""
     between = (values - thresholds) * (FIRM / (FIRM - 1))
     return np.maximum(np.minimum(values, between), 0.0)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from dphist_pipeline.solvers.whole_counts.marginal_fit import on_simplex
 
 Reals = NDArray[np.float64]
@@ -105,7 +105,7 @@ def improve(
     places, held = np.zeros((room, len(layout.sizes)), dtype=np.int32), np.zeros(room, dtype=np.int64)
     places[:used], held[:used] = records, weights
     misfit = layout.sums(records, weights) - targets
-    packed, now = _packed(layout, importance, labels), np.inf
+    packed, now = _pack(layout, importance, labels), np.inf
     looks = sum(min(layout.sizes[axis], MOST_TRIED) + len(table) for table in layout.tables for axis, _ in table)
     for number in range(_MOST_VISITS):
         most_steps -= used * float(looks)  # a visit of one record looks at so many cells
@@ -154,7 +154,7 @@ class _Packed(NamedTuple):
     importance: Reals
 
 
-def _packed(layout: CellLayout, importance: Reals, labels: Sequence[Wholes]) -> _Packed:
+def _pack(layout: CellLayout, importance: Reals, labels: Sequence[Wholes]) -> _Packed:
     every = range(len(layout.sizes))
     by_axis = [[number for number, table in enumerate(layout.tables) if axis in dict(table)] for axis in every]
     parts = [part for table in layout.tables for part in table]
@@ -192,7 +192,7 @@ def _starts(parts: Sequence[Sequence[object] | Wholes]) -> Wholes:
     return np.cumsum([0, *map(len, parts)])
 
 
-@compiled
+@compile_function
 def _visit(places: Places, weights: Wholes, used: int, misfit: Reals, number: int, of: _Packed) -> int:
     """Visits every record once; how many records there are afterwards."""
     most = np.diff(of.tables_at).max()
@@ -221,7 +221,7 @@ def _visit(places: Places, weights: Wholes, used: int, misfit: Reals, number: in
     return used
 
 
-@compiled
+@compile_function
 def _look_around(record: Places, axis: int, rest: Wholes, along: Wholes, of: _Packed) -> int:
     """For each table with the axis: the cell but for that axis, and where the axis's steps start; how many tables."""
     first = of.tables_at[axis]
@@ -237,7 +237,7 @@ def _look_around(record: Places, axis: int, rest: Wholes, along: Wholes, of: _Pa
     return int(many)
 
 
-@compiled
+@compile_function
 def _choose_values(old: int, axis: int, record: int, number: int, tried: Wholes, of: _Packed) -> int:
     """The values that are tried instead of the old one; how many. On a long axis some, by a fixed mixing of numbers."""
     size, start, count = of.sizes[axis], of.labels_at[axis], 0
@@ -260,7 +260,7 @@ def _choose_values(old: int, axis: int, record: int, number: int, tried: Wholes,
     return count
 
 
-@compiled
+@compile_function
 def _weigh(
     old: int,
     axis: int,
@@ -285,7 +285,7 @@ def _weigh(
                 curves[one] += weight
 
 
-@compiled
+@compile_function
 def _best(weight: int, spare: bool, tried: Wholes, gains: Reals, curves: Reals) -> tuple[int, int]:
     """The best value, and how much of the record's weight to move there; 0 where no whole number helps."""
     best, chosen, most = 0.0, 0, 0
@@ -320,7 +320,7 @@ def drawn_records(
             if len(old) == len(axes):
                 continue
             if (axes, old) not in tells:
-                tells[axes, old] = _told(*tables[axes], [axes.index(axis) for axis in old])
+                tells[axes, old] = _dependence(*tables[axes], [axes.index(axis) for axis in old])
             # A table that hangs on to nothing known comes only where no other can.
             best = max(best, (tells[axes, old] if old or not known else -1e300 + tells[axes, old], axes))
         axes = best[1]
@@ -329,15 +329,15 @@ def drawn_records(
     return places
 
 
-def _told(table: Reals, precision: float, old: Sequence[int]) -> float:
+def _dependence(table: Reals, precision: float, old: Sequence[int]) -> float:
     """What a table tells about its other axes given the old ones: misfit of independence beyond that of noise."""
-    split = _split(np.maximum(table, 0.0), old)
+    split = _matrix_of(np.maximum(table, 0.0), old)
     total = max(split.sum(), _LEAST_WEIGHT)
     apart = split - split.sum(axis=1, keepdims=True) * split.sum(axis=0, keepdims=True) / total
     return float((apart**2).sum() * precision - split.size)
 
 
-def _split(table: Reals, old: Sequence[int]) -> Reals:
+def _matrix_of(table: Reals, old: Sequence[int]) -> Reals:
     """A table by its old axes and by its others, shape (old cells, other cells)."""
     others = [axis for axis in range(table.ndim) if axis not in old]
     return table.transpose([*old, *others]).reshape(math.prod(table.shape[axis] for axis in old), -1)
@@ -346,7 +346,7 @@ def _split(table: Reals, old: Sequence[int]) -> Reals:
 def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: Sequence[int]) -> None:
     """Values on the other axes of a table, in quotas for each combination of old values."""
     new = [axis for axis in axes if axis not in old]
-    split = _split(table, [axes.index(axis) for axis in old])
+    split = _matrix_of(table, [axes.index(axis) for axis in old])
     empty = split.sum(axis=1) <= 0
     split[empty] = split.sum(axis=0) if split.sum() > 0 else 1.0
     ends = np.cumsum(split, axis=1)
@@ -354,7 +354,7 @@ def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: S
     before = np.zeros(len(places), dtype=np.int64)
     for axis in old:
         before = before * shape[axis] + places[:, axis]
-    order = np.lexsort((mixed(len(places), new[0]), before))
+    order = np.lexsort((mix_words(len(places), new[0]), before))
     sorted_before = before[order]
     starts = np.searchsorted(sorted_before, np.arange(len(split) + 1))
     sizes = np.diff(starts)[sorted_before]
@@ -366,7 +366,7 @@ def _draw(places: Places, axes: Axes, old: Sequence[int], table: Reals, shape: S
         cells = cells // shape[axis]
 
 
-def mixed(many: int, number: int) -> NDArray[np.uint64]:
+def mix_words(many: int, number: int) -> NDArray[np.uint64]:
     """Words whose order looks like chance, another one for each number; shape (many,)."""
     words = np.arange(many, dtype=np.uint64) + np.uint64(((number + 1) * 0x9E3779B97F4A7C15) % (1 << 64))
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -374,7 +374,7 @@ def mixed(many: int, number: int) -> NDArray[np.uint64]:
     return words ^ (words >> np.uint64(31))
 
 
-def weighted(
+def fit_rows(
     layout: CellLayout, records: Places, rows: Wholes, targets: Reals, importance: Reals, groups: Wholes
 ) -> Wholes:
     """Whole rows of records, whose tables are near to given ones: proportional fitting, the surest tables last.

@@ -143,16 +143,16 @@ class Comparison:
     def notes(self) -> list[str]:
         """Lines that explain the tables."""
         means = f"Means of {self.plan.repeat} releases ± one standard error, in per cent; * is better than all others."
-        lines = [_wrapped(means) if self.plan.repeat > 1 else "One release each: no standard errors, so no star."]
+        lines = [_wrap(means) if self.plan.repeat > 1 else "One release each: no standard errors, so no star."]
         lines.append("MRE: |error| / max(count, 1). KL: cut off at 0, half a record in every cell.")
         within = (
             "95 % within: the error that no question of 95 % of the releases exceeds ((ε, δ)-usefulness at δ = 0.05)."
         )
-        lines.append(_wrapped(within))
-        lines += [_wrapped(f"{name}: {promise}.") for name, promise in self._without_epsilon().items()]
+        lines.append(_wrap(within))
+        lines += [_wrap(f"{name}: {promise}.") for name, promise in self._without_epsilon().items()]
         if self.plan.office_methods:
             lines.append("Rows with (no ε) are the same in every table, and are never recommended.")
-        lines += [_wrapped(f"Left out: {reason}") for reason in self.plan.left_out.values()]
+        lines += [_wrap(f"Left out: {reason}") for reason in self.plan.left_out.values()]
         return [*lines, *self._advice()]
 
     def _advice(self) -> list[str]:
@@ -162,12 +162,12 @@ class Comparison:
             scores = [score for score in self.scores if score.epsilon == epsilon]
             lines += ["", f"Recommended at epsilon {format_epsilon(epsilon)}"]
             lines += [
-                _wrapped(f"  {recommendation.sentence()}")
+                _wrap(f"  {recommendation.sentence()}")
                 for recommendation in self.recommended()
                 if recommendation.epsilon == epsilon
             ]
             if same := ", ".join(sorted(same_as_geometric(scores))):
-                lines.append(_wrapped(f"  Here {same} publishes the noisy cells themselves, as {SIMPLEST} does."))
+                lines.append(_wrap(f"  Here {same} publishes the noisy cells themselves, as {SIMPLEST} does."))
         return lines
 
     def draw(self, folder: Path) -> list[Path]:
@@ -175,7 +175,7 @@ class Comparison:
         return draw(self.scores, self.plan.data, folder, noisy=self.plan.note == PUBLISHED)
 
 
-def _wrapped(text: str) -> str:
+def _wrap(text: str) -> str:
     return fill(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 

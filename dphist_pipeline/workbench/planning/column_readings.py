@@ -15,7 +15,7 @@ from dphist_pipeline.errors import first_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import sources
 from dphist_pipeline.spec.declared_columns import DerivedColumn, FirstOf
-from dphist_pipeline.spec.mistakes import shown
+from dphist_pipeline.spec.mistakes import echo
 from dphist_pipeline.spec.sources import EVERY_ROW, ISO
 
 MOST_NEVER = 3
@@ -45,7 +45,7 @@ class ColumnReading:
     def says(self) -> str:
         """The whole sentence."""
         kind = "text" if self.type == "text" else f"of type {self.type}"
-        column = self.column if self.column.isprintable() else shown(self.column)  # on one line
+        column = self.column if self.column.isprintable() else echo(self.column)  # on one line
         return f"`{column}` ({self.use}) is {kind}: {self.read}"
 
 
@@ -172,7 +172,7 @@ def _axis(spec: ReleaseSpec, axis: Axis, kind: str) -> str:
         noun = "days" if isinstance(axis, CalendarAxis) else "bands" if isinstance(axis, BandedAxis) else noun
         if isinstance(axis, BinnedAxis) and axis.unit is not None:
             noun = f"lengths of time, in {axis.unit}"
-        return f"{noun}{_compared(axis, kind) if isinstance(axis, ByText) else ''}; a row without a value {ends}"
+        return f"{noun}{_comparison(axis, kind) if isinstance(axis, ByText) else ''}; a row without a value {ends}"
     if isinstance(axis, CalendarAxis):
         return f"{dates_in_words(axis.format)}; a row whose value does not parse {ends}"
     if not isinstance(axis, ByText):
@@ -199,7 +199,7 @@ def _text_numbers(spec: ReleaseSpec) -> str:
     )
 
 
-def _compared(axis: ByText, kind: str) -> str:
+def _comparison(axis: ByText, kind: str) -> str:
     """How categories are compared with values that are no text, and which of them none can be."""
     never = keys_of(axis, kind).never
     compared = ", compared as numbers (1 is 1.0)" if is_number(kind) else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from dphist_pipeline.base.csv_text import (
     LONGEST_HEADER,
     WRITE_ANEW,
-    decoded,
+    decode_pieces,
     header_names,
     likely_encoding,
     opened_csv,
@@ -21,7 +21,7 @@ from dphist_pipeline.base.csv_text import (
 )
 from dphist_pipeline.base.reading import UTF_8, Encoding
 from dphist_pipeline.errors import Refused
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 from dphist_pipeline.spec.sources import FORMATS, ending_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 def columns_unknown(file: str, problem: str) -> Refused:
     """The columns of a file cannot be read."""
-    return Refused(f"{shortened(file, 300)}: {problem}", code="columns_unknown")
+    return Refused(f"{one_line(file, 300)}: {problem}", code="columns_unknown")
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _csv(file: Path) -> FileLayout:
     encoding = likely_encoding(start)
     if encoding is None:
         raise columns_unknown(str(file), f"its bytes look like UTF-16, which is not read; {WRITE_ANEW}")
-    text = "".join(decoded(BytesIO(start), encoding))
+    text = "".join(decode_pieces(BytesIO(start), encoding))
     line, problem = text.partition("\n")[0].removeprefix("\ufeff").rstrip("\r"), ""
     # Signs inside quotes part no fields.
     bare = _QUOTED.sub("", line)

@@ -15,7 +15,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import fields, sources
 from dphist_pipeline.spec.declared_columns import DERIVE_EXAMPLE
 from dphist_pipeline.spec.loading import attributes_in, folder_of_spec
-from dphist_pipeline.spec.mistakes import shortened, shown
+from dphist_pipeline.spec.mistakes import echo, one_line
 from dphist_pipeline.spec.sources import ISO
 from dphist_pipeline.workbench.planning import unit_names
 from dphist_pipeline.workbench.planning.columns import FileColumn, FileLayout, read_layout
@@ -29,7 +29,7 @@ _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 def draft_refused(subject: str, problem: str) -> Refused:
     """The draft of a spec cannot be written."""
-    return Refused(f"{shortened(subject, 300)}: {problem}", code="draft_refused")
+    return Refused(f"{one_line(subject, 300)}: {problem}", code="draft_refused")
 
 
 def field(name: str, value: str, comment: str) -> str:
@@ -37,7 +37,7 @@ def field(name: str, value: str, comment: str) -> str:
     return f"{f'  {name}: {value}':<31} # {comment}"
 
 
-def _advised(advice: str, *lines: str, page: str) -> list[str]:
+def _with_advice(advice: str, *lines: str, page: str) -> list[str]:
     """Lines of a spec below the advice on them, which ends with the page to read."""
     text = f"{advice} docs, *{page}*"
     # What is to be typed or looked up stands on one line.
@@ -68,7 +68,7 @@ def _source(output: Path, source: str | None, layout: FileLayout | None) -> list
         lines = [f"  source: {yaml_text(path)}"]
         if layout.delimiter:
             lines.append(field("csv_delimiter", yaml_text(layout.delimiter), "as in the header line"))
-            lines += _advised(
+            lines += _with_advice(
                 "`all` if every field is in quotes, the safest: then no line of a text is another person's "
                 "record. `none` if no field ever is; else `rfc`.",
                 f"  csv_quote: {quote_in_words(layout.quote)}",
@@ -104,18 +104,18 @@ def listed_names(columns: Iterable[FileColumn]) -> str:
 
 def comment_text(text: str) -> str:
     """Text that is safe in a comment: one short line with visible characters only."""
-    return shown(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
+    return echo(text[:LONGEST_NAME_SHOWN]) if not _PLAIN.fullmatch(text) else text[:LONGEST_NAME_SHOWN]
 
 
 def yaml_text(text: str) -> str:
     """Text as a YAML scalar that reads back unchanged."""
     if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
         return text
-    letters = "".join(_escaped(letter) for letter in text)
+    letters = "".join(_escape(letter) for letter in text)
     return f'"{letters}"'
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     if letter in '"\\':
         return f"\\{letter}"
     return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
@@ -192,7 +192,7 @@ def draft(
         f"type: {ReleaseSpec.component}",
         "attributes:",
         f"  release: {release}",
-        *_advised(
+        *_with_advice(
             "Words for readers, in no digest; also `counted: loans`, `unit_label: reader`, `language: de`, and "
             "an axis's `label`.",
             '  title: ""',
@@ -204,7 +204,7 @@ def draft(
         *_axes(others, ids, codes, dates, layout, lists),
         *(["", "  # Left out:", *(f"  #   {reason}" for reason in roles.odd)] if roles.odd else []),
         *_period(dates),
-        *_advised(
+        *_with_advice(
             "Numbers as if nothing had been read (3,5 for 3.5, a wrong encoding) wait for a person. With "
             "`manual` all wait, with `automatic` none.",
             "  publish: if_plausible",
@@ -315,34 +315,34 @@ def _privacy_fields(ids: list[FileColumn], outcome: str) -> list[str]:
     # Names that speak of persons come first.
     likely = sorted(ids, key=lambda column: not _says(_PERSON, column))
     return [
-        *_advised(
+        *_with_advice(
             "What names a person (a household, if rows speak of several people), and not a visit; several columns as a "
             "list. `row`, without the next two fields, only if nobody has two rows.",
             *([f"  # perhaps {listed_names(likely)}"] if ids else []),
             field("privacy_unit", "[]", fields.OPEN),
             page="The privacy promise",
         ),
-        *_advised(
+        *_with_advice(
             "For ids in text: those that differ in case, blanks or invisible signs are one person. `number` "
             "adds: 7, 7.0 and 007 are one.",
             "  # unit_normalise: [trim_all, fold]",
             page="Steps of `unit_normalise`",
         ),
-        *_advised(
+        *_with_advice(
             "Rows of a unit that count in a period: what most people stay below by the rules of the service. "
             "More are cut at random; noise grows with the bound.",
             f"  max_rows_per_unit: {fields.OPEN}",
             page="See what the bound cuts",
         ),
         field("neighbours", fields.OPEN, "add_remove hides whether a person is present; substitute hides their values"),
-        *_advised(
+        *_with_advice(
             "Of one period, and all add up: 53 weeks of 0.1 are 5.3. At most 1 for all that is ever said is strict; "
             "`dphist forecast` shows errors.",
             f"  epsilon: {fields.OPEN}",
             page="How to choose ε",
         ),
         field("account", fields.OPEN, "who pays: one for all tables about the same people, as health, library"),
-        *_advised(
+        *_with_advice(
             "Buys a table of what the bound cuts; `by`: at most two axes that are an outcome (readmitted, died), whose "
             "shares it moves. With few rows leave it out: `check` says.",
             f"  quality: {{share: 1/20, rows: 10, by: [{yaml_text(outcome) if outcome else ''}]}}",
@@ -385,27 +385,27 @@ def _axes(
 ) -> list[str]:
     doubtful = unit_names.of_other_rows([], [column.name for column in others])
     lines = [
-        *_advised(
+        *_with_advice(
             "Columns made of others row by row (an age, a stay, a weekday): `derive`; which rows count: `keep`.",
             f"  # derive: [{DERIVE_EXAMPLE}]",
             page="Derived columns: `derive` and `keep`",
         ),
-        *_advised(
+        *_with_advice(
             "Cells multiply, and each has its own noise: two or three axes, 20 rows a cell. Without `below`, `above`, "
             "`other`, rows outside count nowhere.",
             page="Declare the grid without looking at the records",
         ),
-        *_advised(
+        *_with_advice(
             'Codes: `values: ["1", "2"]`; uneven bins: `edges: [0, 18]`; text bands: `bands: {"0-17": 0, "18+": 18}`; '
             "a file: `dphist new --code-list FILE --column NAME`.",
             page="Code lists",
         ),
-        *_advised(
+        *_with_advice(
             "Texts count letter by letter, unless `tidy: [trim, lower, nfc]`; `spellings: {novels: Novel}` "
             "adds others.",
             page="Texts that differ",
         ),
-        *_advised(
+        *_with_advice(
             "No column that is made of other people's rows (a household's size, a rank, a weight): epsilon "
             "does not cover it.",
             *([f"  # perhaps {', '.join(map(comment_text, doubtful))}"] if doubtful else []),
@@ -453,7 +453,7 @@ def _axis_of_list(column: str, file: str, output: Path) -> str:
     layout = read_layout(file)
     names = [one.name for one in layout.columns]
     if layout.delimiter not in ("", ",") and len(names) > 1:
-        raise draft_refused(file, f"fields of a code list are parted by commas, and not by {shown(layout.delimiter)}")
+        raise draft_refused(file, f"fields of a code list are parted by commas, and not by {echo(layout.delimiter)}")
     path = _path_in_spec(output, file)
     of_codes = "" if column in names else names[0] if len(names) == 1 else fields.OPEN
     if TEMPLATE.search(f"{path} {of_codes}"):
@@ -479,13 +479,13 @@ def _period(dates: list[FileColumn]) -> list[str]:
             "period_format", fields.OPEN, 'iso for 2026-09-14, "%d.%m.%Y" for 14.09.2026; others: in no period'
         )
     return [
-        *_advised(
+        *_with_advice(
             "week, month, quarter or year, as long as readers can wait: longer ones have more rows, and the "
             "same noise. none: one table, without the next three.",
             f"  period: {fields.OPEN}",
             page="What adds up",
         ),
-        *_advised(
+        *_with_advice(
             "The day on which something happened, not that of its entry. A text's form is looked up in a code book.",
             *([f"  # also {listed_names(dates[1:])}"] if dates[1:] else []),
             f"  period_column: {yaml_text(column.name)}",

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
+from dphist_pipeline.releasing.quality_queries import half_widths
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
-from dphist_pipeline.releasing.row_quality import half_widths
 
 MOST_SHARE = Fraction(1, 2)
 

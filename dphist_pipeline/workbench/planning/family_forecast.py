@@ -160,7 +160,7 @@ def forecast_family(
             raise unknown_table(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
     target_errors = {name: every for name in family.names if every is not None} | dict(targets)
     epsilons_shown = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
-    sensitivity = _moved(spec)
+    sensitivity = _larger_sensitivity(spec)
     return FamilyForecast(
         {epsilon: _errors(family, sensitivity, epsilon) for epsilon in epsilons_shown},
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
@@ -175,7 +175,7 @@ def forecast_family(
 def errors_of_tables(spec: ReleaseSpec) -> dict[str, float]:
     """The standard error of a cell of each table at the spec's epsilon, in rows."""
     assert spec.family is not None
-    return _errors(spec.family, _moved(spec), spec.epsilon)
+    return _errors(spec.family, _larger_sensitivity(spec), spec.epsilon)
 
 
 def _rows(error: float | None, decimals: int | None = None) -> str:
@@ -185,7 +185,7 @@ def _rows(error: float | None, decimals: int | None = None) -> str:
     return f"{float(f'{error:.3g}'):,.12g}" if decimals is None else f"{error:,.{decimals}f}"
 
 
-def _moved(spec: ReleaseSpec) -> Fraction:
+def _larger_sensitivity(spec: ReleaseSpec) -> Fraction:
     """The sensitivity, larger by what a quality table takes of epsilon: that is not the mechanism's."""
     return spec.sensitivity * spec.epsilon / spec.mechanism_epsilon
 

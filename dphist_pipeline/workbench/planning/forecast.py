@@ -205,7 +205,7 @@ class Forecast:
         """Lines for who reads no table: the spec's own mechanism, the best one if ranges tell it, and the bound."""
         plan = self.plan
         own = next(expected for expected in self.found if expected.epsilon == plan.epsilon)
-        errors = [f"of {_called(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
+        errors = [f"of {_name_for_readers(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
         lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(errors)}."]
         lines += [_recommendation(recommendation) for recommendation in self.recommended()]
         lines += [*self._says_little(), *self._poor_cells()]
@@ -331,7 +331,7 @@ class Forecast:
             recommendations.append(
                 {
                     "epsilon": float(self.plan.epsilon),
-                    "questions": _called(question),
+                    "questions": _name_for_readers(question),
                     "mechanism": best.mechanism,
                     "rmse": best.between(question)[1],
                     "alike": mechanisms,
@@ -454,7 +454,7 @@ def _own_mechanism(spec: ReleaseSpec) -> Contender:
     return Contender(f"{spec.mechanism}:{settings_text}" if settings_text else spec.mechanism, spec.mechanism, settings)
 
 
-def _called(question: int | str) -> str:
+def _name_for_readers(question: int | str) -> str:
     """What is asked, for readers."""
     if question == CELL:
         return "cells"

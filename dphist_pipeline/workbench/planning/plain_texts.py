@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dphist_pipeline.ledger.amounts import as_text
+from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.publishing.formatting import likelihood_ratio, visible
 from dphist_pipeline.releasing.account_runway import AccountRunway
 from dphist_pipeline.releasing.release_spec import ReleaseSpec

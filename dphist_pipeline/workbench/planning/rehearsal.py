@@ -34,7 +34,7 @@ from dphist_pipeline.base.domain import (
     CategoricalAxis,
     day_of,
 )
-from dphist_pipeline.base.engine_versions import untested
+from dphist_pipeline.base.engine_versions import untested_engines
 from dphist_pipeline.base.reading import QUOTE_ALL
 from dphist_pipeline.errors import Refused
 from dphist_pipeline.ledger.decisions import EVERYWHERE
@@ -112,10 +112,10 @@ def rehearse(
     """
     rehearsed_period = spec.latest_period(datetime.now(UTC)) if period is None else spec.period_named(period)
     with _folder(keep) as folder, _separate_environment(folder):
-        return _rehearsed(spec, rows, rehearsed_period, folder, keep, progress)
+        return _rehearse(spec, rows, rehearsed_period, folder, keep, progress)
 
 
-def _rehearsed(
+def _rehearse(
     spec: ReleaseSpec, rows: int, period: Period, folder: Path, keep: Path | None, progress: Callable[[str], None]
 ) -> Rehearsal:
     steps: list[tuple[str, float]] = []
@@ -142,7 +142,7 @@ def _rehearsed(
     account = Account(spec.account, str(spec.privacy_unit), spec.neighbours, spec.epsilon, None, store.id)
     ledger = store.ledger()
     ledger.open_account(account, Operator.load(), rehearsed.reading)
-    for version in untested():
+    for version in untested_engines():
         ledger.allow(EVERYWHERE, {"version": {"name": version}}, Operator.load(), "these records are invented")
     step("asking the ledger")
     publication = release.release(rehearsed, store, period.key, now=_release_time(spec, period), progress=step)
@@ -235,7 +235,7 @@ def _remarks(spec: ReleaseSpec) -> Iterator[str]:
         yield "Not rehearsed: `derive` and `keep`; the records were invented with the derived columns, and all are kept"
     if spec.source_sql is not None:
         yield f"Not rehearsed: the query in {spec.source_sql}; the records were invented with the columns of its result"
-    for version in untested():
+    for version in untested_engines():
         if version.startswith("polars="):
             yield f"Not rehearsed: the tests passed with another Polars than {version}; a release is refused with it"
             continue

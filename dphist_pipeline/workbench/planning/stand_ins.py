@@ -19,7 +19,7 @@ from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.store import Store
 from dphist_pipeline.spec.axes import domain_of
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.workbench.evaluation.public_counts import SYNTHETIC, read_counts
 
@@ -39,7 +39,7 @@ PEAK, BESIDE_PEAK, STEEPER = 0.9, 0.02, 10.0
 
 def stand_in_refused(source: str, problem: str) -> Refused:
     """The named counts cannot stand in for the records of a release."""
-    return Refused(f"stand-in {shortened(source, 300)}: {problem}", code="stand_in_refused")
+    return Refused(f"stand-in {one_line(source, 300)}: {problem}", code="stand_in_refused")
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def read_publication(release: str, public: Path | None) -> EarlierPeriod:
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:
     """The latest publication of a related release; see `published_before`."""
-    axes = json.loads(json.dumps([axis.normalised() for axis in spec.axes]))  # as an audit holds them
+    axes = json.loads(json.dumps([axis.as_json() for axis in spec.axes]))  # as an audit holds them
     related: list[tuple[int, str, Path, Mapping[str, Any]]] = []
     for release, folder in _latest_publications(public):
         try:

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dphist_pipeline.health.finding import CheckResult, Examined, listed, not_looked_at, ok, warning
+from dphist_pipeline.health.finding import CheckResult, Examined, first_names, not_looked_at, ok, warning
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.due import Cadence, Due
 from dphist_pipeline.releasing.store import Store
@@ -34,7 +34,7 @@ class Overdue:
         if not self.periods:
             return ""
         many = "1 period" if len(self.periods) == 1 else f"{len(self.periods)} periods"
-        periods = listed([f"{release} {period}" for release, period, _ in self.periods])
+        periods = first_names([f"{release} {period}" for release, period, _ in self.periods])
         return f"{many} due since {self.periods[0][2]}: {periods}"
 
     def facts(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def overdue(store: Store, ledger: Ledger, now: datetime) -> Overdue:
     """What is due in a store at an aware moment, for longer than its releases say that it may be."""
     periods, left_out, unknown = [], [], []
     for release in sorted({charge.release for charge in ledger.books().every_charge() if charge.period != EVERYTHING}):
-        cadence = Cadence.kept(store, release)
+        cadence = Cadence.last_charged(store, release)
         if cadence is None:
             unknown.append(release)
             continue
@@ -83,7 +83,7 @@ def due(subject: Examined) -> CheckResult:
 
 def _remarks(due_periods: Overdue) -> Iterator[str]:
     if due_periods.left_out:
-        periods = listed([f"{release} {period}" for release, period in due_periods.left_out])
+        periods = first_names([f"{release} {period}" for release, period in due_periods.left_out])
         yield f"(left out before an upgrade, and run by command only: {periods})"
     if due_periods.unknown:
-        yield f"(not known before their next release: {listed(due_periods.unknown)})"
+        yield f"(not known before their next release: {first_names(due_periods.unknown)})"

@@ -13,8 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from dphist_pipeline.base.domain import Axis, CategoricalAxis, Domain, Family, finest
 from dphist_pipeline.errors import did_you_mean
 from dphist_pipeline.spec._invariants import FiguresSpec, read_figures
-from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, listed, no_flag
-from dphist_pipeline.spec.mistakes import Location, MistakesError, mapping_of, shown
+from dphist_pipeline.spec.fields import LONGEST_NAME, PublishedName, no_flag, tuple_of
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, mapping_of
 
 MECHANISM = "tables"
 MOST_TABLES, MOST_TOGETHER = 5_000, 4
@@ -40,17 +40,17 @@ class TablesSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    list: Annotated[tuple[Annotated[tuple[PublishedName, ...], listed(1)], ...], listed(0, MOST_TABLES)] = ()
+    list: Annotated[tuple[Annotated[tuple[PublishedName, ...], tuple_of(1)], ...], tuple_of(0, MOST_TABLES)] = ()
     all: int | None = Field(default=None, strict=True, ge=1, le=MOST_TOGETHER)
     weights: dict[str, Weight] = {}
     targets: dict[str, Target] = {}
     invariants: FiguresSpec | None = None
 
-    def normalised(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, object]:
         """All fields that a release depends on, as JSON values."""
         fields: dict[str, object] = {"list": [list(table) for table in self.list], "all": self.all}
         fields["weights"] = dict(self.weights)
-        return fields if self.invariants is None else {**fields, "invariants": self.invariants.normalised()}
+        return fields if self.invariants is None else {**fields, "invariants": self.invariants.as_json()}
 
 
 def _with_figures(value: object, info: ValidationInfo) -> object:
@@ -73,7 +73,7 @@ def family_of(tables: TablesSpec, axes: tuple[Axis, ...], most_cells: int) -> Fa
     mistakes: list[tuple[Location, str]] = [
         (
             ("list", number, place),
-            f"{shown(name)} is no axis of the spec and no level of one. {did_you_mean(name, by_name)}",
+            f"{echo(name)} is no axis of the spec and no level of one. {did_you_mean(name, by_name)}",
         )
         for number, table in enumerate(tables.list)
         for place, name in enumerate(table)
@@ -154,7 +154,7 @@ def _levels_clash(
         for name in dict.fromkeys(table):
             other = by_axis.setdefault(levels_by_name[name][0], name)
             if other != name:
-                problem = f"names {shown(other)} and {shown(name)}, which are levels of one axis; keep the finer one"
+                problem = f"names {echo(other)} and {echo(name)}, which are levels of one axis; keep the finer one"
                 mistakes.append((("list", number), problem))
     levels: dict[int, list[str]] = {}
     for name in (name for name in levels_by_name if name in used):
@@ -165,7 +165,7 @@ def _levels_clash(
     for names in several:
         for fine, coarse in pairwise(names):
             if coarse not in levels_by_name[fine][1].levels:
-                problem = f"uses {shown(fine)} and {shown(coarse)}, which cut across each other; keep one of them"
+                problem = f"uses {echo(fine)} and {echo(coarse)}, which cut across each other; keep one of them"
                 mistakes.append((("list",), f"{problem} in all tables"))
     return mistakes
 
@@ -185,12 +185,12 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
                 ((), f"table {name} has {cells:,} cells, more than the {family.most_cells:,} of `max_cells`")
             )
         if first.setdefault(name, number) != number:
-            problems.append(((), f"has two tables that are called {shown(name)}; give an axis another `name:`"))
+            problems.append(((), f"has two tables that are called {echo(name)}; give an axis another `name:`"))
         if name in OUR_ASSETS:
-            problems.append(((), f"table {shown(name)} has a name that every release's asset has; rename the axis"))
+            problems.append(((), f"table {echo(name)} has a name that every release's asset has; rename the axis"))
         if len(name) > LONGEST_NAME:
             problems.append(
-                ((), f"table {shown(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")
+                ((), f"table {echo(name)} needs a name of at most {LONGEST_NAME} letters; shorten axes' names")
             )
     problems += [
         ((field, name), f"is no table of this release. {did_you_mean(name, family.names)}")

@@ -22,7 +22,7 @@ def engine_refused(address: str, problem: str) -> Halted:
 
 def allowed_server(address: str) -> dict[str, Any]:
     """What allows a server of Spark: its address as written, and the server that this is now, by the environment."""
-    return {"engine": {"name": address, "server": server_of(_resolved(address))}}
+    return {"engine": {"name": address, "server": server_of(_resolved_address(address))}}
 
 
 def engine_of(ledger: Ledger, charge: Charge) -> str:
@@ -39,7 +39,7 @@ def count(plan: CountingPlan, decisions: Sequence[Decision], folder: Path, progr
     if server is not None:
         from dphist_pipeline.confidential.engines import spark
 
-        address = _resolved(server.name)
+        address = _resolved_address(server.name)
         if server_of(address) != server.server:
             raise engine_refused(
                 server.name, "leads to another server than the one that was allowed; an operator can allow it anew"
@@ -85,7 +85,7 @@ def refuse_undeclared_dates(spec: ReleaseSpec, types: Mapping[str, str]) -> None
             raise ColumnRefused(column, undeclared_dates(field))
 
 
-def _resolved(written: str) -> str:
+def _resolved_address(written: str) -> str:
     """A checked address with what the environment gives; a text of it remembers where it came from."""
     resolved, problems = resolve_templates({"spark": written}, ("spark",))
     address, problem = resolved["spark"], problems[0][1] if problems else ""

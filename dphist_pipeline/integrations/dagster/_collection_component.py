@@ -18,7 +18,7 @@ from dphist_pipeline.integrations.dagster import _base as base
 from dphist_pipeline.integrations.dagster import _components as components
 from dphist_pipeline.integrations.dagster._shown import records_table
 from dphist_pipeline.local import rounds
-from dphist_pipeline.local.costs import described
+from dphist_pipeline.local.costs import collection_facts
 from dphist_pipeline.local.partition import question_of
 from dphist_pipeline.local.publication import publish_collection
 from dphist_pipeline.local.reports import NAMED
@@ -113,7 +113,7 @@ def collection_definitions(
 def _queries_step(spec: CollectionSpec, asset: dg.AssetSpec) -> dg.AssetsDefinition:
     def work(context: dg.AssetExecutionContext) -> base.Done:
         metadata = {
-            "consumers": records_table(described(spec, question_of(spec))["consumers"]),
+            "consumers": records_table(collection_facts(spec, question_of(spec))["consumers"]),
             "value": f"{spec.value}, from {digits(spec.start)} up to and with {digits(spec.stop)}",
             "epsilon": str(spec.epsilon),
         }

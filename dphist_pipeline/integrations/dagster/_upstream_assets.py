@@ -86,12 +86,12 @@ def refuse_failed_checks(
     Args:
         checks: keys of upstream assets, parts joined by `/`, a colon, and the name of a check of the asset.
     """
-    failed = [problem for name in checks for problem in _failed(context, name, period)]
+    failed = [problem for name in checks for problem in _failed_checks(context, name, period)]
     if failed:
         raise upstream_check_failed(release, period.key, failed)
 
 
-def _failed(context: dg.AssetExecutionContext, name: str, period: Period) -> Iterator[str]:
+def _failed_checks(context: dg.AssetExecutionContext, name: str, period: Period) -> Iterator[str]:
     asset, _, check = name.rpartition(":")
     key, instance = dg.AssetKey(asset.split("/")), context.instance
     graph = context.job_def.asset_layer.asset_graph

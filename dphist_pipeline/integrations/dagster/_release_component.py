@@ -30,13 +30,13 @@ from dphist_pipeline.integrations.dagster._checks import (
     copied_of,
     findings,
 )
-from dphist_pipeline.integrations.dagster._outcomes import GATE, Outcome, Parts, report_outcomes
-from dphist_pipeline.integrations.dagster._periods import condition_of, partitions_of, schedule_of
+from dphist_pipeline.integrations.dagster._outcomes import GATE, AssetOutcome, Parts, report_outcomes
+from dphist_pipeline.integrations.dagster._partitions import condition_of, partitions_of, schedule_of
 from dphist_pipeline.integrations.dagster._scaffolding import ReleaseScaffolder
 from dphist_pipeline.integrations.dagster._scheduled_checks import due_check, latest_check
-from dphist_pipeline.integrations.dagster._shown import described, drawn_metadata, published_metadata
-from dphist_pipeline.integrations.dagster._tables import table_assets
-from dphist_pipeline.integrations.dagster._upstream import (
+from dphist_pipeline.integrations.dagster._shown import asset_description, drawn_metadata, published_metadata
+from dphist_pipeline.integrations.dagster._table_assets import table_assets
+from dphist_pipeline.integrations.dagster._upstream_assets import (
     RANGE_END,
     RANGE_START,
     refuse_failed_checks,
@@ -49,7 +49,7 @@ from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.run import Run, marking_uncharged
 from dphist_pipeline.releasing.spec_check import SpecCheck, declared_code_lists
 from dphist_pipeline.releasing.store import Store
-from dphist_pipeline.spec.mistakes import shortened
+from dphist_pipeline.spec.mistakes import one_line
 from dphist_pipeline.spec.sources import Decided
 
 WITHHELD = (
@@ -84,7 +84,7 @@ class HistogramRelease(components.SpecComponent):
         Code lists are read while definitions are loaded, when there are no resources yet.
         """
         raise ValueError(
-            f"is read while definitions are loaded, when there is no resource `{shortened(resource)}` yet: write "
+            f"is read while definitions are loaded, when there is no resource `{one_line(resource)}` yet: write "
             "`values`, or say in a subclass of HistogramRelease, by `store_of`, whose operator decides"
         )
 
@@ -137,7 +137,7 @@ def release_definitions(
 
 def _published_asset(spec: ReleaseSpec, group: base.Group, tags: Mapping[str, str]) -> dg.AssetSpec:
     """The asset of a publication; of a family, its tables have columns and addresses, and this one has none."""
-    text = described(spec)
+    text = asset_description(spec)
     if spec.family is not None:
         return group.asset("published", "parquet", text, "sanitized", tags, skippable=True)
     return group.table("published", spec.first_grid, text, "sanitized", tags, spec.release, skippable=True)
@@ -201,8 +201,8 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         keys = _keys(spec, context)
         totals = Totals(many=len(keys) >= FEW_PERIODS)
 
-        def work(key: str | None) -> Outcome:
-            return _with_numbers(spec, context, totals, _released(spec, storage, context, key, publishes))
+        def work(key: str | None) -> AssetOutcome:
+            return _with_numbers(spec, context, totals, _release_period(spec, storage, context, key, publishes))
 
         with catalogue_process():  # one for all periods of a backfill
             yield from report_outcomes(spec, context, parts, keys, work, publishes=publishes)
@@ -233,32 +233,32 @@ def _keys(spec: ReleaseSpec, context: dg.AssetExecutionContext) -> Sequence[str 
     return list(context.partition_keys)
 
 
-def _released(
+def _release_period(
     spec: ReleaseSpec,
     storage: base.Storage,
     context: dg.AssetExecutionContext,
     key: str | None,
     publishes: bool,
-) -> Outcome:
+) -> AssetOutcome:
     """Draws, checks and publishes one period; what goes wrong is told in the outcome."""
     charged, conditions, measurements = "", None, None
     try:
-        run = base.withheld("counting and sanitizing", lambda: _drawn(spec, storage, context, key), HELD, context)
-        charged, conditions, measurements = base.withheld("checking", lambda: _checked(context, run), HELD, context)
+        run = base.withheld("counting and sanitizing", lambda: _draw_period(spec, storage, context, key), HELD, context)
+        charged, conditions, measurements = base.withheld("checking", lambda: _run_checks(context, run), HELD, context)
         if not all(conditions.values()):
             failed_conditions = ", ".join(name for name, holds in conditions.items() if not holds)
             problem = f"the check `{GATE}` failed: {failed_conditions}; nothing was published"
-            return Outcome(key, charged, conditions, measurements=measurements, problem=problem)
+            return AssetOutcome(key, charged, conditions, measurements=measurements, problem=problem)
         if not publishes:
-            return Outcome(key, charged, conditions, measurements=measurements)
-        publishing = lambda: _published(run, key, charged, conditions)  # noqa: E731
+            return AssetOutcome(key, charged, conditions, measurements=measurements)
+        publishing = lambda: _publish_period(run, key, charged, conditions)  # noqa: E731
         return replace(base.withheld("publishing", publishing, HELD, context), measurements=measurements)
     except dg.Failure as failure:
-        return Outcome(key, charged, conditions, measurements=measurements, problem=failure.description)
+        return AssetOutcome(key, charged, conditions, measurements=measurements, problem=failure.description)
 
 
-def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
-    run = _begun(spec, storage, context, key)
+def _draw_period(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
+    run = _begin_run(spec, storage, context, key)
 
     def before() -> None:
         if changed := SpecCheck(spec, run.store).changed_since_signed():
@@ -272,14 +272,16 @@ def _drawn(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionC
     return run
 
 
-def _checked(context: dg.AssetExecutionContext, run: Run) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
+def _run_checks(context: dg.AssetExecutionContext, run: Run) -> tuple[str, Mapping[str, bool], Mapping[str, Any]]:
     waiting = run.waits_for() if run.spec.publish == "manual" else None
     if waiting is not None:
         context.log.info(waiting)
     return run.charge.hash if run.charge else "", run.releasable(), drawn_metadata(run)
 
 
-def _published(run: Run, key: str | None, charged: str = "", conditions: Mapping[str, bool] | None = None) -> Outcome:
+def _publish_period(
+    run: Run, key: str | None, charged: str = "", conditions: Mapping[str, bool] | None = None
+) -> AssetOutcome:
     publication = run.publish()
     try:
         base.with_retries(run.refresh_catalogue)
@@ -288,18 +290,20 @@ def _published(run: Run, key: str | None, charged: str = "", conditions: Mapping
     else:
         not_copied = ""
     statement = Statement.of(run.ledger, run.spec.account)
-    return Outcome(key, charged, conditions, publication, statement, run.store, not_copied=not_copied)
+    return AssetOutcome(key, charged, conditions, publication, statement, run.store, not_copied=not_copied)
 
 
-def _with_numbers(spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: Outcome) -> Outcome:
+def _with_numbers(
+    spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: AssetOutcome
+) -> AssetOutcome:
     """The same outcome, with what Dagster shows of the publication, and what its checks found."""
     try:
-        return base.withheld("answering", partial(_shown, spec, outcome, totals), HELD, context)
+        return base.withheld("answering", partial(_with_metadata, spec, outcome, totals), HELD, context)
     except dg.Failure as failure:
         return replace(outcome, problem=failure.description)
 
 
-def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
+def _with_metadata(spec: ReleaseSpec, outcome: AssetOutcome, totals: Totals) -> AssetOutcome:
     publication, statement, store = outcome.publication, outcome.statement, outcome.store
     if publication is None or statement is None or store is None:
         return outcome
@@ -309,15 +313,17 @@ def _shown(spec: ReleaseSpec, outcome: Outcome, totals: Totals) -> Outcome:
     return replace(outcome, metadata=metadata, checks=checks)
 
 
-def _approved(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Outcome:
+def _publish_approved(
+    spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None
+) -> AssetOutcome:
     try:
-        publishing = lambda: _published(_begun(spec, storage, context, key), key)  # noqa: E731
+        publishing = lambda: _publish_period(_begin_run(spec, storage, context, key), key)  # noqa: E731
         return base.withheld("publishing", publishing, HELD, context)
     except dg.Failure as failure:
-        return Outcome(key, problem=failure.description)
+        return AssetOutcome(key, problem=failure.description)
 
 
-def _begun(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
+def _begin_run(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
     with marking_uncharged():
         return Run.begin(spec, storage.open(context.resources), key, datetime.now(UTC))
 
@@ -337,8 +343,8 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         keys = _keys(spec, context)
         totals = Totals(many=len(keys) >= FEW_PERIODS)
 
-        def work(key: str | None) -> Outcome:
-            return _with_numbers(spec, context, totals, _approved(spec, storage, context, key))
+        def work(key: str | None) -> AssetOutcome:
+            return _with_numbers(spec, context, totals, _publish_approved(spec, storage, context, key))
 
         with catalogue_process():
             yield from report_outcomes(spec, context, parts, keys, work, draws=False)

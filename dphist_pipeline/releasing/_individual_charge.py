@@ -35,7 +35,7 @@ from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.releasing.store import Store
 
 if TYPE_CHECKING:
-    from dphist_pipeline.confidential.individual import State
+    from dphist_pipeline.confidential.row_filter import State
 
 WAIT_SECONDS = 600.0
 STATE, ANSWERED = ".parquet", ".answered"
@@ -74,7 +74,7 @@ class GrantedRows:
     _counted: tuple[str, NDArray[np.int64]] = field(default=("", np.zeros(0, dtype=np.int64)))  # of which state
 
     @cached_property
-    def staged(self) -> tuple[CountingPlan, Path]:
+    def staged_rows(self) -> tuple[CountingPlan, Path]:
         """The plan and the staged rows."""
         return self.read()
 
@@ -86,9 +86,9 @@ class GrantedRows:
         Raises:
             TryAgain: other releases of the account were being charged all the time.
         """
-        plan, staged = self.staged
+        plan, staged = self.staged_rows
         states = States.of(self.store, self.ledger, self.account)
-        with states.locked():
+        with states.lock():
             states.forget()
             while True:
                 granted, state, before = states.filter(plan, staged, request)
@@ -108,7 +108,7 @@ class GrantedRows:
         Raises:
             AfterCharge: there is no such state any more.
         """
-        granted, (plan, staged) = charge.granted, self.staged
+        granted, (plan, staged) = charge.granted, self.staged_rows
         assert granted is not None, "every charge to an individual account names its state"
         if self._counted[0] != granted.state:
             self._counted = granted.state, _counts(plan, staged, self._state(charge))
@@ -120,12 +120,12 @@ class GrantedRows:
         Raises:
             AfterCharge: its state is there no more.
         """
-        from dphist_pipeline.confidential.individual import units_left_out
+        from dphist_pipeline.confidential.row_filter import units_left_out
 
-        return units_left_out(self.staged[0], self._state(charge))
+        return units_left_out(self.staged_rows[0], self._state(charge))
 
     def _state(self, charge: Charge) -> State:
-        state = States.of(self.store, self.ledger, self.account).state(charge, self.staged[0])
+        state = States.of(self.store, self.ledger, self.account).state(charge, self.staged_rows[0])
         if state is None:
             raise state_lost(charge)
         return state
@@ -145,12 +145,15 @@ class States:
         return cls(store.confidential / "years" / account, ledger, account)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """One charge to the account at a time; the others wait, and give up after `WAIT_SECONDS`."""
         make_folder(self.folder)
         handle, ends = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY), time.monotonic() + WAIT_SECONDS
         try:
-            while not _locked(handle):
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
                 if time.monotonic() > ends:
                     raise account_in_use(self.account)
                 time.sleep(0.1)
@@ -160,7 +163,7 @@ class States:
 
     def state(self, charge: Charge, plan: CountingPlan) -> State | None:
         """The state that a charge names, if it is there, whole, and names units as the plan's rows do."""
-        from dphist_pipeline.confidential.individual import whole_state
+        from dphist_pipeline.confidential.row_filter import whole_state
 
         if charge.granted is None:
             return None
@@ -171,7 +174,7 @@ class States:
 
         Gives what the charge states of it, the state, and the charge whose state came before it, if there is one.
         """
-        from dphist_pipeline.confidential.individual import write_state
+        from dphist_pipeline.confidential.row_filter import write_state
 
         books = self.ledger.books()
         account, year = books.account(self.account), books.year_at(opened.utc_now())
@@ -210,7 +213,7 @@ class States:
             path.unlink(missing_ok=True)
             answered.unlink(missing_ok=True)
 
-    def answered(self, charge: Charge) -> None:
+    def note_answered(self, charge: Charge) -> None:
         """Notes that all measurements of a charge have answered, so that its state need not outlast its year."""
         if charge.granted is not None and self._path(charge.granted.state).exists():
             self._path(charge.granted.state).with_suffix(ANSWERED).touch()
@@ -230,7 +233,7 @@ class States:
 
     def _facts(self, of: OfARelease, granted: Granted, plan: CountingPlan) -> dict[str, str]:
         """What a state says of itself."""
-        from dphist_pipeline.confidential.individual import form_of_units
+        from dphist_pipeline.confidential.row_filter import form_of_units
 
         return {
             "id": granted.state,
@@ -249,16 +252,9 @@ class States:
 
 def _counts(plan: CountingPlan, staged: Path, state: State) -> NDArray[np.int64]:
     from dphist_pipeline.confidential.cube import load_cube
-    from dphist_pipeline.confidential.individual import count_granted
+    from dphist_pipeline.confidential.row_filter import count_granted
 
     cube = count_granted(plan, staged, state)
     counts = load_cube(cube)
     cube.unlink()
     return counts
-
-
-def _locked(handle: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False

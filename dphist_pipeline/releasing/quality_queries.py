@@ -106,7 +106,7 @@ def _queries(spec: ReleaseSpec, seen: int) -> Iterator[_Asked]:
 
 
 def _position_name(axis: Axis, position: int) -> str | None:
-    """What a position along an axis is called; None for `other`."""
+    """The name of a position along an axis; None for `other`."""
     if position == axis.other_cell:
         return None
     if isinstance(axis, CategoricalAxis):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from dphist_pipeline.base.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS, exact_edges, keys_of, moved
+from dphist_pipeline.base.declared_numbers import FLOATS, NUMBERS, WHOLE_NUMBERS, axis_for_type, exact_edges, keys_of
 from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.base.sql_files import identifier, literal
 from dphist_pipeline.base.tidying import tidied_sql
@@ -184,7 +184,7 @@ def _condition(source: OpenedSource, one: Condition, types: Mapping[str, str], n
         kind = types[column]
         # The ends are compared as the edges of a bin are: `edge <= value`.
         edges = tuple(float(number) for number in one.numbers.values())
-        ranged = moved(BinnedAxis("kept", column, edges), kind)
+        ranged = axis_for_type(BinnedAxis("kept", column, edges), kind)
         value, exact = positions(ranged, 0, kind).value, exact_edges(ranged, kind)
         texts = tuple(map(repr, ranged.edges)) if exact is None else exact.edges
         stored = "DOUBLE" if exact is None else exact.kind

@@ -45,7 +45,7 @@ def look(
         chosen, ledger = resolve_period(spec, period, now or datetime.now(UTC)), store.ledger()
         store.sweep()
         request = request_of(spec, store.id, chosen.key)
-        decisions = ledger.allowed(request)
+        decisions = ledger.decisions_for(request)
         if any(decision.server is not None for decision in decisions):
             raise look_refused(spec.release)
         with store.run(Key(spec.release, chosen.key, 0)) as folder:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dphist_pipeline.estimates.laws._interface import LEVEL, LEVEL_OF_TWO, SURE
 from dphist_pipeline.estimates.laws._laplace import LEAST_VARIANCE_OF_SHARES
-from dphist_pipeline.estimates.laws._reports import normal_factor
+from dphist_pipeline.estimates.laws._report_law import normal_factor
 
 
 @dataclass(frozen=True)

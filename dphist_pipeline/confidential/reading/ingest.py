@@ -115,7 +115,7 @@ def _put_in_order(plan: CountingPlan, folder: Path, unordered: Path, ordered: Pa
     """Writes the staged rows of each unit together, in the order of `unit_values`."""
     places = [f"along_{number}" for number in range(len(plan.axes_read.axes))]
     marks = [] if plan.rows_seen is None else list(mark_words(len(places)))
-    amount = [] if plan.read.amount is None else ["amount"]
+    amount = [] if plan.axes_read.amount is None else ["amount"]
     statement_text = statement(
         "ingest/order_rows",
         staged=literal(str(unordered)),
@@ -429,8 +429,8 @@ def _stage_statement(plan: CountingPlan, source: OpenedSource, axes: list[Positi
     codes = _codes(plan, axes)
     selected = [*(f"{code} AS {name}" for name, code in codes.items()), *unit]
     counted = "*, count(*) AS rows"
-    if plan.read.amount is not None:
-        parts = axes[plan.read.amount].parts
+    if plan.axes_read.amount is not None:
+        parts = axes[plan.axes_read.amount].parts
         # Where rows are put in order, those without an amount come last.
         selected.append(f"{parts if plan.per_unit is None else f'coalesce({parts}, {plan.parts + 1})'} AS amount")
         counted = "* EXCLUDE (amount), count(*) AS rows, CAST(sum(amount) AS BIGINT) AS amount"

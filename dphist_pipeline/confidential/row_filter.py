@@ -135,10 +135,11 @@ def write_state(
 
     def write() -> None:
         path.unlink(missing_ok=True)  # of an attempt with less memory
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         text, checksum = json.dumps(held, sort_keys=True).encode(), _Checksum()
         with (
             _connection(staged.parent, path.parent) as connection,
-            _private(path) as file,
+            pa.OSFile(str(path), "wb") as file,
             parquet.ParquetWriter(file, SCHEMA, compression="none", use_dictionary=False) as writer,
         ):
             for batch in connection.sql(query).to_arrow_reader(ROWS_AT_ONCE):
@@ -213,11 +214,3 @@ def _connection(folder: Path, states: Path) -> Iterator[duckdb.DuckDBPyConnectio
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
-
-
-@contextmanager
-def _private(path: Path) -> Iterator[pa.NativeFile]:
-    """A new file that only this user may read, to write to."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    with pa.OSFile(str(path), "wb") as file:
-        yield file

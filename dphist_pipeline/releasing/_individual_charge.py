@@ -150,7 +150,10 @@ class States:
         make_folder(self.folder)
         handle, ends = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY), time.monotonic() + WAIT_SECONDS
         try:
-            while not _try_lock(handle):
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
                 if time.monotonic() > ends:
                     raise account_in_use(self.account)
                 time.sleep(0.1)
@@ -255,10 +258,3 @@ def _counts(plan: CountingPlan, staged: Path, state: State) -> NDArray[np.int64]
     counts = load_cube(cube)
     cube.unlink()
     return counts
-
-
-def _try_lock(handle: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False

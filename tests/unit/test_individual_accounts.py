@@ -22,7 +22,8 @@ from dphist_pipeline.confidential import row_filter
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.ledger import _replay
 from dphist_pipeline.ledger.books import Books
-from dphist_pipeline.ledger.individual import PARTS, first_left_out, paid_by_year, price_of_row
+from dphist_pipeline.ledger.entries import Account
+from dphist_pipeline.ledger.individual import PARTS, Granted, first_left_out, paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Ledger
 from dphist_pipeline.ledger.signing import Operator
 from dphist_pipeline.releasing import _individual_charge as releasing
@@ -737,6 +738,23 @@ def test_a_program_that_knows_no_individual_accounts_refuses_the_ledger(
     office.week(0, PATIENTS)
     needed, known = _replay._FACTS[kind]
     monkeypatch.setitem(_replay._FACTS, kind, (needed, known - {"accounting", "left_out", "granted"}))
+    with pytest.raises(DphistError) as refused:
+        Ledger.open(office.ledger.url).verify()
+    assert refused.value.code == "ledger_altered"
+
+
+@pytest.mark.parametrize("states", [True, False])
+def test_a_charge_that_does_not_pay_as_its_account_asks_for_is_an_altered_ledger(
+    office: Office, monkeypatch: pytest.MonkeyPatch, states: bool
+) -> None:
+    if states:  # one that names a state, in a summed account
+        summed = replace(TERMS, name="summed", accounting="summed")
+        office.ledger.open_account(summed, Operator.load(), READING, also_of=("health",))
+    granted = Granted(3, "0" * 32, office.ledger.books().adopted_at, Fraction(0), 2026) if states else None
+    request = office.request(0, account="summed" if states else "health", granted=granted)
+    with monkeypatch.context() as patched:
+        patched.setattr(Account, "is_individual", property(lambda self: states))
+        office.ledger.charge(request)
     with pytest.raises(DphistError) as refused:
         Ledger.open(office.ledger.url).verify()
     assert refused.value.code == "ledger_altered"

@@ -159,7 +159,7 @@ def test_one_unit_moves_amounts_and_values_of_units_no_further(
     assert bureau.all_findings(tables(seed, kind) for seed in seeds) == []
 
 
-def both_ends_whole(plan: Any, axis: int, staged: Path, key: bytes, whole: Any = cube._split) -> Any:
+def both_ends_whole(plan: Any, axis: int, staged: Path, key: bytes, whole: Any = cube._amount_counts) -> Any:
     rows, counts = whole(plan, axis, staged, key)
     upper = counts.reshape(plan.domain.shape).take(1, axis=axis)
     return rows, np.stack([upper, upper], axis=axis).ravel()
@@ -171,7 +171,11 @@ def of_a_stranger(value: IsNew, block: Block, axis: Any, whole: Any = IsNew.posi
 
 # Both ends with k parts move by 2·M for a row at `high`.
 FAULTS_PER_UNIT: dict[str, tuple[str, Callable[[], Any], str]] = {
-    "k for both ends": ("amounts", lambda: patch.object(cube, "_split", both_ends_whole), "declared sensitivity"),
+    "k for both ends": (
+        "amounts",
+        lambda: patch.object(cube, "_amount_counts", both_ends_whole),
+        "declared sensitivity",
+    ),
     "M forgotten in Δ": (
         "amounts",
         lambda: patch.object(PrivateCounts, "_scale", lambda self, query, budget: self.sensitivity / budget.epsilon),

@@ -33,12 +33,14 @@ def members(columns: Mapping[str, str]) -> str:
 
 
 def beside(estimate: NDArray[np.float64], unbiased: NDArray[np.float64]) -> str:
-    """Estimates as a script has them: places and numbers of those that are not the unbiased ones, or all.
+    """Estimates or whole counts as a script has them: those that are not the unbiased ones with their places, or all.
 
     Args:
-        estimate: shape (cells,).
+        estimate: shape (cells,); all nan where there are none.
         unbiased: shape (cells,), nan for none.
     """
+    if np.isnan(estimate).all():
+        return column(estimate)
     (places,) = np.nonzero(estimate != unbiased)
     different = f'{{"at":{json.dumps(places.tolist(), separators=(",", ":"))},"are":{column(estimate[places])}}}'
     return min(different, column(estimate), key=len)
@@ -68,7 +70,11 @@ def column(values: NDArray[np.float64]) -> str:
 
 
 def tile_layout(
-    shape: Sequence[int], estimate: NDArray[np.float64], unbiased: NDArray[np.float64], whole: int
+    shape: Sequence[int],
+    estimate: NDArray[np.float64],
+    unbiased: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    size: int,
 ) -> tuple[list[int], list[str]] | None:
     """Parts of each axis, and the tiles of a table in order, the last axis first; None where tiles do not pay.
 
@@ -76,15 +82,17 @@ def tile_layout(
         shape: positions of each axis.
         estimate: of each cell in declared order, shape (cells,).
         unbiased: likewise, shape (cells,); all nan where there are none.
+        counts: whole counts, likewise.
+        size: of all columns together, in bytes.
     """
-    has_unbiased = not np.isnan(unbiased).all()
-    columns = {"estimate": estimate} | ({"unbiased": unbiased} if has_unbiased else {})
+    columns = {"estimate": estimate, "unbiased": unbiased, "whole": counts}
+    columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
     can_be = all(float(np.abs(one).sum()) < MOST_ALL for one in columns.values())  # nan is not
-    parts = _parts(shape, whole // BYTES_OF_TILE + 1)
-    if whole <= LEAST_SPLIT or not can_be or math.prod(parts) == 1:
+    parts = _parts(shape, size // BYTES_OF_TILE + 1)
+    if size <= LEAST_SPLIT or not can_be or math.prod(parts) == 1:
         return None
     tiles = [_tile(place, shape, parts, columns) for place in product(*map(range, parts))]
-    return (parts, tiles) if sum(map(len, tiles)) <= MOST_HEAVIER * whole else None
+    return (parts, tiles) if sum(map(len, tiles)) <= MOST_HEAVIER * size else None
 
 
 def _parts(shape: Sequence[int], wanted: int) -> list[int]:
@@ -113,8 +121,10 @@ def _tile(
     cells = {
         name: values.reshape(shape)[tuple(slice(*span) for span in spans)].ravel() for name, values in columns.items()
     }
-    unbiased = cells.get("unbiased", np.full(cells["estimate"].shape, np.nan))
-    texts = {"unbiased": column(unbiased), "estimate": beside(cells["estimate"], unbiased)}
+    none = np.full(cells["estimate"].shape, np.nan)
+    unbiased, counts = cells.get("unbiased", none), cells.get("whole", none)
+    texts = {"unbiased": column(unbiased)}
+    texts |= {"estimate": beside(cells["estimate"], unbiased), "whole": beside(counts, unbiased)}
     fronts = {name: f"[{','.join(_front(spans, shape, values))}]" for name, values in columns.items()}
     if fronts["estimate"] == fronts.get("unbiased") and np.array_equal(columns["estimate"], columns["unbiased"]):
         fronts["estimate"] = "null"

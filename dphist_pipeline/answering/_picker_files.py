@@ -37,6 +37,7 @@ from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
 from dphist_pipeline.base.languages.texts import gettext, in_language, pgettext, translate
 from dphist_pipeline.base.shown_below import limit_of
 from dphist_pipeline.estimates import notes
+from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, has_whole_first
 from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.estimates.laws import INTERVALS, parts_named
 from dphist_pipeline.estimates.reliability import RELIABILITY
@@ -397,7 +398,7 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pic
     `below` is the least figure that is shown; null where every figure is. `rows_of_each` is how many rows of one person
     may be counted; `known`, only where figures are public, has for each axis the labels of its positions (null where
     all are alike), how many labels each has, and the figures by labels; `cut` what `_rows_cut` gives, 0 where
-    contributors sent reports.
+    contributors sent reports; `whole_first` whether whole counts are told before estimates.
     """
     of = {"release": one.release, "period": one.period, "revision": one.revision}
     has_bars = "noise_scale IS NOT NULL OR step IS NOT NULL AS has_bars"
@@ -421,20 +422,23 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pic
     if (known := published_figures(one.published(release), audit)) is not None:
         labels = [along.tolist() if along.any() else None for along in known.labels]
         facts["known"] = [labels, [*known.figures.shape], known.figures.ravel().tolist()]
-    estimate, unbiased, groups = _numbers(connection, one)
+    estimate, unbiased, groups, counts, *ends = _numbers(connection, one)
+    facts["whole_first"] = has_whole_first(audit, CellsNearZero.of(*ends))
     if domain.amount is not None:
         law_facts["noise_variance"] *= 2
-        estimate, unbiased, groups = (
-            numbers.reshape(domain.shape).sum(axis=domain.amount).ravel() for numbers in (estimate, unbiased, groups)
+        estimate, unbiased, groups, counts = (
+            numbers.reshape(domain.shape).sum(axis=domain.amount).ravel()
+            for numbers in (estimate, unbiased, groups, counts)
         )
     counted = float(np.nansum(estimate if np.isnan(unbiased).all() else unbiased))
     if audit.get("model") != "local":
         facts["cut"] = _rows_cut(connection, of, counted, limit_of(audit))
     body, head = json.dumps(facts, separators=(",", ":"))[:-1], {"form": FORM, "made_from": one.made_from, **of}
-    columns = {"estimate": beside(estimate, unbiased), "unbiased": column(unbiased)}
-    whole = sum(map(len, columns.values()))
+    columns = {"unbiased": column(unbiased)}
+    columns |= {"estimate": beside(estimate, unbiased), "whole": beside(counts, unbiased)}
+    size = sum(map(len, columns.values()))
     # Noisy sums answer for whole groups: which groups a question holds, every cell must say.
-    tiled = None if sums else tile_layout([*domain.of_rows.shape], estimate, unbiased, whole)
+    tiled = None if sums else tile_layout([*domain.of_rows.shape], estimate, unbiased, counts, size)
     if tiled is not None:
         parts, tiles = tiled
         texts = [_call("tile", head | {"tile": number}, text) for number, text in enumerate(tiles)]
@@ -446,9 +450,11 @@ def _cells_texts(connection: duckdb.DuckDBPyConnection, release: Path, one: _Pic
 
 
 def _numbers(connection: duckdb.DuckDBPyConnection, one: _PickerPublication) -> list[NDArray[np.float64]]:
-    """Estimates, unbiased estimates and numbers of groups of all cells, with nan for null, shape (cells,) each."""
+    """The columns of the query of all cells, with nan for null, shape (cells,) each."""
     query = f"""
-        SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id FROM {_PLACES.cells(one.release)}
+        SELECT estimate, unbiased_estimate, CAST(group_id AS DOUBLE) AS group_id,
+            CAST(whole_count AS DOUBLE) AS whole_count, ci_lower, ci_upper
+        FROM {_PLACES.cells(one.release)}
         WHERE period = $period AND revision = $revision ORDER BY cell_number
     """
     of = {"period": one.period, "revision": one.revision}

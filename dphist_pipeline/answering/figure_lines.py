@@ -44,7 +44,7 @@ from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.fields import FIGURES as OF_FIGURES
 from dphist_pipeline.spec.published_figures import Figure
 
-FORM, MOST_NAMED = 1, 20
+FORM, MOST_NAMED = 2, 20
 MOST_CELLS = 20_000  # of rows, with lines for their amount
 PEOPLE, ANSWER = "dph_population", "dph_answer"
 NOT_ABOVE_NOISE = "the rows are not above their noise"
@@ -191,7 +191,8 @@ class Asking:
         for row in rows:
             if (key := (row["period"], row["revision"])) in by_key:
                 one = by_key[key]
-                yield one.line(figure, digest, **_figure_line(figure, row, _anew(one, declared, figure)))
+                shown = _figure_line(figure, row, _anew(one, declared, figure), limit_of(one.audit))
+                yield one.line(figure, digest, **shown)
 
     def rows(
         self, grid: str, one: PublicationWithFigures, declared: DeclaredFigures, figure: Figure, period: str | None
@@ -217,9 +218,13 @@ class Asking:
         def key(row: Mapping[str, Any]) -> tuple[object, ...]:
             return row["period"], row["revision"], *_values(figure, row).values()
 
-        known = {key(count) for count in counts if count["ci_lower"] is None or count["ci_lower"] > 0}
-        unknown = {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
-        return [mean if key(mean) in known else {**mean, **unknown} for mean in means]
+        by_key, rows = {key(count): count for count in counts}, list[dict[str, Any]]()
+        for mean in means:
+            if (count := by_key.get(key(mean))) is not None:
+                is_known = count["ci_lower"] is None or count["ci_lower"] > 0
+                reason = {} if is_known else {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
+                rows.append({**mean, "rows": count} | reason)
+        return rows
 
     def _call(
         self,
@@ -287,7 +292,18 @@ def _values(figure: Figure, row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in row if name.removesuffix("_lower").removesuffix("_upper") in figure.by}
 
 
-def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
+def _counts(figure: Figure, row: Mapping[str, Any]) -> list[float | None]:
+    """The counts behind a figure, of which the cells tell none that is below the least figure that is shown."""
+    if figure.rate is not None:
+        rates = [row["estimate"], row["unbiased"]]
+        return [None if rate is None else rate * row["population"] / figure.rate.per for rate in rates]
+    if figure.share is not None:
+        part, whole = row["part_estimate"], row["whole_estimate"]
+        return [part, whole - part, whole]
+    return [row["rows"]["estimate"], row["rows"]["unbiased"]]
+
+
+def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str, limit: int | None = None) -> Line:
     """What a line has of a row of a macro: values of axes, the number that is told first, and remarks."""
     values = _values(figure, row).items()
     axes = {name: OTHER if value is None and name in figure.by else value for name, value in values}
@@ -296,9 +312,13 @@ def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str) -> Line:
     reason = row.get("reason", "")
     if figure.share is not None and (lower, upper) == (0, 1):
         reason = NOT_ABOVE_NOISE
+    if limit is not None and any(count is not None and count < limit for count in _counts(figure, row)):
+        reason = f"not shown: a count behind it is below {limit}"
     is_told = number.value == number.value and not reason
     remarks = [reason or row["note"], *((row.get("capped"), anew) if is_told else ())]
-    shown = {"value": number.value, "ci_lower": lower, "ci_upper": upper} if is_told else {}
+    # Noise can bring a share beyond 0 or 1, where the ends of its interval are cut off: so is the number.
+    value = min(1.0, max(0.0, number.value)) if figure.share is not None else number.value
+    shown = {"value": value, "ci_lower": lower, "ci_upper": upper} if is_told else {}
     return {**axes, **shown, "note": _sentences(remarks)}
 
 

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
@@ -25,9 +25,10 @@ import pyarrow.parquet as pq
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.answering.catalogue_tables import version
 from dphist_pipeline.answering.exports import csv, xlsx
-from dphist_pipeline.answering.exports.rows import LATEST, Exported
+from dphist_pipeline.answering.exports.rows import LATEST, Exported, near_zero
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.files import read_regular, replace_public, sync_folder
+from dphist_pipeline.estimates.cells_near_zero import has_whole_first
 from dphist_pipeline.publishing.growing_tables import GrowingTable, Key, Part
 from dphist_pipeline.publishing.public_names import CURRENT
 from dphist_pipeline.publishing.published_files import PublishedFilesDamaged, digest_of, read_sealed_audit
@@ -123,12 +124,15 @@ def _write(target: Path, sources: Sequence[_CellsSource], rows: int, about: Abou
         source.check()
     # Columns follow from grids in their order, so any publication of a stretch with one grid tells the columns.
     stretches = [[*stretch] for _, stretch in groupby(sources, lambda source: source.entry["grid"])]
-    kind = json.dumps([FORM, version(), [stretch[0].entry["grid"] for stretch in stretches]])
+    first = sources[0].publication()
+    is_first = has_whole_first(first.audit, near_zero(first))  # as `Exported.read` has it
+    kind = json.dumps([FORM, version(), [stretch[0].entry["grid"] for stretch in stretches], is_first])
     # A workbook has numbers where a column is a number in one publication and text in another, and Parquet has text.
     held = {} if anew or (has_sheet and len(stretches) > 1) else cells.parts_in_files(kind)
     missing = [[source for source in stretch if source.key not in held] or stretch[-1:] for stretch in stretches]
     needed = [source for stretch in missing for source in stretch]
-    exported = Exported(tuple(source.publication() for source in needed), None, about, withdrawn, is_part)
+    publications = tuple(source.publication() for source in needed)
+    exported = Exported(publications, None, about, withdrawn, is_part, has_whole_first=is_first)
     parts = dict(held)
     if any(source.key not in held for source in needed):
         for source, one, table in zip(needed, exported.publications, exported.tables(), strict=True):
@@ -138,7 +142,7 @@ def _write(target: Path, sources: Sequence[_CellsSource], rows: int, about: Abou
     if has_sheet:
         publications = tuple(source.publication() for source in sources)
         tables, draft = tuple(part.rows for part in parts.values()), scratch / XLSX
-        xlsx.write(Exported(publications, None, about, withdrawn, is_part, tables), draft)
+        xlsx.write(replace(exported, publications=publications, held=tables), draft)
         replace_public(target / XLSX, draft.read_bytes(), scratch)
     else:
         _empty_sheet(target, scratch)

@@ -96,7 +96,8 @@ const dphPicker = (() => {
     const hasInside = ends && below >= 0 && above >= 0;
     const between = { number: text(value), low: text(answer.ci_lower), high: text(answer.ci_upper) };
     const sentence = hasInside ? said("%(number)s, between %(low)s and %(high)s with 95 %% confidence", between) : number;
-    return { number, sentence: kept(sentence), ends, half, isHidden };
+    const whole = isHidden || !known(answer.whole_count) ? "" : isBelow(answer.whole_count) ? said("below %(limit)s", { limit: answer.below }) : shown(answer.whole_count, 0);
+    return { number, sentence: kept(sentence), ends, half, isHidden, whole };
   }
 
   // No line breaks before a percent sign.
@@ -325,6 +326,8 @@ const dphPicker = (() => {
       : (name) => (cells[name] === null ? null : exactSum(numbers.map((number) => cells[name][number])));
     const unbiased = pick("unbiased"), law = cells.law;
     const row = { ...law, cut: cells.cut, below: cells.below, rows_of_each: cells.rows_of_each, cells: many, estimate: pick("estimate") ?? 0, all: cells.cells };
+    row.whole_count = pick("whole");
+    row.whole_first = cells.whole_first;
     row.unbiased = unbiased ?? (law.has_bars ? 0 : null);
     row.linear_variance = nestedVariance(cells, along) ?? reportVariance(law, atoms, row.unbiased);
     row.slope = Math.abs(law.gamma + law.delta * atoms);
@@ -388,6 +391,7 @@ const dphPicker = (() => {
       estimate: row.estimate, unbiased: isShared ? (ends[0] + ends[1]) / 2 : isGrouped ? grouped.unbiased : row.unbiased, cells: row.cells,
       noise_error: ends ? Math.sqrt(variance) : null, ci_lower: ends ? ends[0] : null, ci_upper: ends ? ends[1] : null,
       basis: "noise_only", note: null, reliability: null, below: row.below, rows_of_each: row.rows_of_each, cut: cutOf([row]),
+      whole_count: row.whole_count, whole_first: row.whole_first,
     };
     if (!ends) return { ...answer, note: said(row.sums ? texts.cuts_group : texts.no_interval) };
     if (row.is_known) return { ...answer, basis: "known", reliability: "known", note: said(texts.known) };
@@ -476,6 +480,7 @@ const dphPicker = (() => {
       basis: isKnown ? "known" : !known(half) ? "noise_only" : row.linear_variance === null && reach ? "unbiased" : "linear",
       note: notes.join("; ") || null, reliability: null, below: Math.max(...rows.map((one) => one.below ?? 0)) || null,
       rows_of_each: Math.max(...rows.map((one) => one.rows_of_each)), cut: cutOf(rows),
+      whole_count: every((one) => known(one.whole_count)) ? exactSum(rows.map((one) => one.whole_count)) : null, whole_first: every((one) => one.whole_first),
     };
   }
 
@@ -592,11 +597,11 @@ const dphPicker = (() => {
 
   async function opened(cells) {
     if (cells.estimate === undefined) return { ...cells, tiles: new Map(), isOpened: true };
-    const unbiased = await unpacked(cells.unbiased), estimate = await besides(cells.estimate, unbiased);
-    return { ...cells, unbiased, estimate, groups: await unpacked(cells.groups), isOpened: true };
+    const unbiased = await unpacked(cells.unbiased), estimate = await besides(cells.estimate, unbiased), whole = await besides(cells.whole, unbiased);
+    return { ...cells, unbiased, estimate, whole, groups: await unpacked(cells.groups), isOpened: true };
   }
 
-  // Estimates stand by themselves, or by those places where they are not the unbiased ones.
+  // Estimates and whole counts stand by themselves, or by those places where they are not the unbiased ones.
   async function besides(estimate, unbiased) {
     if (estimate === null || estimate.are === undefined) return unpacked(estimate);
     const found = unbiased.slice(), are = await unpacked(estimate.are);
@@ -657,7 +662,8 @@ const dphPicker = (() => {
     const made = async (values, before) => values && accumulated(values, await Promise.all(before.map(unpacked)), sides, at.map((one) => one > 0));
     const values = await unpacked(tile.unbiased), unbiased = await made(values, tile.before.unbiased);
     const estimate = tile.before.estimate ? await made(await besides(tile.estimate, values), tile.before.estimate) : unbiased;
-    return { unbiased, estimate };
+    const whole = tile.whole && await made(await besides(tile.whole, values), tile.before.whole);
+    return { unbiased, estimate, whole };
   }
 
   class Refused extends Error {}
@@ -940,16 +946,21 @@ const dphPicker = (() => {
     addSource(add, table, periods, answer, periods.length > 1);
     const meaning = release.legend[answer.reliability];
     if (answer.reliability) add(said("Reliability"), reliabilityOf(answer) + (meaning ? `: ${said(meaning)}` : ""));
+    if (numbers.whole && answer.basis !== "known") add(said("Whole number"), answer.whole_first
+      ? said("stands first: in this table most cells cannot be told from empty ones, or totals are known. It is never negative, and has no interval of its own")
+      : said("%(number)s: never negative; it has no interval of its own", { number: numbers.whole }));
     if (answer.note) add(said("Note"), answer.note);
     return facts;
   }
 
   // A row for each period, or for each of two choices.
   function answerTable(answers, head, label) {
+    const hasWhole = answers.some(([, answer]) => told(answer).whole), numeric = (text) => element("td", { className: "n" }, text);
     const rows = answers.map(([words, answer]) => element("tr", {},
-      element("th", { scope: "row" }, words), element("td", { className: "n" }, told(answer).number),
+      element("th", { scope: "row" }, words), numeric(told(answer).number), ...(hasWhole ? [numeric(told(answer).whole || "–")] : []),
       element("td", {}, answer.reliability ? reliabilityOf(answer) : "–")));
-    const heads = [head, said("Sum, 95 %%").replace(" %", "\u00a0%"), said("Reliability")].map((text, at) => element("th", { scope: "col", className: at === 1 ? "n" : "" }, text));
+    const titles = [head, said("Sum, 95 %%").replace(" %", "\u00a0%"), ...(hasWhole ? [said("Whole number")] : []), said("Reliability")];
+    const heads = titles.map((text, at) => element("th", { scope: "col", className: at > 0 && at < titles.length - 1 ? "n" : "" }, text));
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
     const around = element("div", { className: "scroll", tabIndex: 0 }, table);
     around.setAttribute("role", "region");
@@ -1058,9 +1069,12 @@ const dphPicker = (() => {
       return [answer, about, ...notice, element("p", {}, cover), ...rest, each, alone, copyButton(answer.textContent, words, cover, periods), sql];
     }
     const numbers = told(found.sum), more = found.periods.length ? [periodTable(found.periods)] : [];
-    const answer = element("p", { className: "answer", tabIndex: -1 }, numbers.sentence);
+    const isWholeFirst = numbers.whole && found.sum.whole_first && found.sum.basis !== "known";
+    const answer = element("p", { className: "answer", tabIndex: -1 }, ...(isWholeFirst
+      ? [element("strong", { className: "verdict" }, numbers.whole), " ", element("span", { className: "number" }, kept(said("as a whole number; the estimate is %(number)s", { number: numbers.sentence })))]
+      : [numbers.sentence]));
     const cover = coverOf(table, found.sum, isPart, numbers.half);
-    return [answer, about, ...notice, element("p", {}, cover), factList(found, numbers, table, periods), ...more, alone, copyButton(numbers.sentence, words, cover, periods), sql];
+    return [answer, about, ...notice, element("p", {}, cover), factList(found, numbers, table, periods), ...more, alone, copyButton(answer.textContent, words, cover, periods), sql];
   }
 
   // Leads the reader, and whoever reads aloud, to the answer.

@@ -34,12 +34,13 @@ from dphist_pipeline.base.shown_below import compared_in_words, hidden_in_words,
 from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.estimates.amounts import figures_by
 from dphist_pipeline.estimates.answers import Answer
+from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words
 from dphist_pipeline.estimates.estimate import Estimate, answer_box
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells
 from dphist_pipeline.estimates.randomized_response import odds
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import BoundingEffect, QualityTable, cap_in_words
-from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours, cover_facts
+from dphist_pipeline.publishing._card_cover import ALONE, PublicationNeighbours, cover_facts, covered_in_words
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import (
     comma_list,
@@ -90,6 +91,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
     axes, amount = estimate.domain.axes, amount_facts(estimate, audit, rows)
     estimate = estimate.of_rows
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
+    near = CellsNearZero.of_estimate(estimate.unbiased)
     labelled = domain.called(audit.get("axis_labels"))
     pictures = [
         picture.told_as(audit) for picture in all_pictures(Grid.of_all(labelled, estimate.values, estimate.unbiased))
@@ -107,6 +109,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
         left_out=len(domain.axes) - len(pictures) + (len(domain.axes) > 1),
         smoothed=is_smoothed(estimate),
         **{"reliability": RELIABILITY.sentence([estimate.unbiased], local), "legend": legend()},
+        cells_near_zero=[first_in_words(audit, [near]), near.below_in_words()],
         days=days_of(audit),
         epsilon=epsilon_text(epsilon),
         promised=[promise_to(people, epsilon) for people in (1, 2, 5, 10)],
@@ -266,7 +269,7 @@ def _central_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> 
         **total,
         "quality": quality,
         "left_out_units": QualityTable(rows).left_out_in_words(audit),
-        "covers": covered_in_words(total, estimate, quality, audit),
+        "covers": cover_of_total(total, estimate, quality, audit),
         **_findings(estimate),
     }
     if unbiased is None:
@@ -317,21 +320,15 @@ def total_facts(total: Answer, limit: int | None = None) -> dict[str, str | None
     }
 
 
-def covered_in_words(
+def cover_of_total(
     total: Mapping[str, str | None], estimate: Estimate, quality: Mapping[str, Any] | None, audit: Mapping[str, Any]
 ) -> list[str]:
-    """What the error beside the total covers and what not, a sentence each; the picker says it in the same words."""
+    """What the error beside the total covers and what not, a sentence each."""
     if total["total_known"]:
         return [gettext("The total is a public figure, without noise.")]
-    said = []
-    if total["total_reach"]:
-        said.append(gettext("± %(half)s is the noise alone.", half=total["total_reach"]))
-    elif total["total_ends"]:
-        said.append(gettext("The interval is that of the noise alone."))
-    said.append(quality["capped"] if quality else cap_in_words(audit, 1, None))
-    if estimate.sums is not None and estimate.unbiased is not None and estimate.cells > 1:
-        said.append(gettext("The total was measured twice and its parts once, so they do not add up to it exactly."))
-    return list(filter(None, said))
+    capped = quality["capped"] if quality else cap_in_words(audit, 1, None)
+    is_measured_twice = estimate.sums is not None and estimate.unbiased is not None and estimate.cells > 1
+    return covered_in_words(total["total_reach"], bool(total["total_ends"]), capped, is_measured_twice)
 
 
 def _findings(estimate: Estimate) -> dict[str, Any]:

@@ -39,7 +39,7 @@ BY_CHANCE = (
 
 @dataclass(frozen=True)
 class Before:
-    """The publication of the period before, or after, in its latest revision that stands.
+    """The publication of the period before, in its latest revision that stands.
 
     `days`: its first and last one, in words. `place`: its folder below that of the release. `number`: its total with
     the interval, as text; empty if nothing tells it, as `total` is None. `lower`, `upper`: the 95 % interval.
@@ -67,16 +67,15 @@ class Before:
 class PublicationNeighbours:
     """What stands around a publication; nothing by default.
 
-    `before` and `after` are the publications of the neighbouring periods, in their latest revisions that stand. A card
-    that was made before the later one names none until its pages are rendered anew: its digest is in the audit.
-    `is_alike`: this period and the one before count the same: same unit, bound, axes and number of days. `figures`: the
-    lines of its declared figures, which are computed after its first card was made.
+    `before` is the publication of the period before, in its latest revision that stands. No later period is named: a
+    card would have to be made anew with each. `is_alike`: this period and the one before count the same: same unit,
+    bound, axes and number of days. `figures`: the lines of its declared figures, which are computed after its first
+    card was made.
     """
 
     about: About = NOBODY
     before: Before | None = None
     is_alike: bool = False
-    after: Before | None = None
     figures: Sequence[Mapping[str, Any]] = ()
 
 
@@ -106,7 +105,6 @@ def cover_facts(
         "compared": compared,
         "by_chance": _by_chance_in_words(audit, total, before) if compared == "alike" else "",
         "before": None if before is None else {"days": before.days, "row": before.row},
-        "after": None if around.after is None else {"days": around.after.days, "row": around.after.row},
         "before_total": before.number if before is not None and compared else "",
         "before_revision": before.revision if before is not None else "",
         "published_on": str(audit.get("published_on") or (audit.get("ledger") or {}).get("charged_at") or "")[:10],
@@ -114,6 +112,25 @@ def cover_facts(
         "license_link": link_of(about.license),
         "contact_link": link_of(about.contact),
     }
+
+
+def covered_in_words(half: str | None, has_ends: bool, capped: str, is_measured_twice: bool) -> list[str]:
+    """What the error beside a total covers and what not, a sentence each; the picker says it in the same words.
+
+    Args:
+        half: of its interval, as it is told; None where both ends are told, or none.
+        capped: what `cap_in_words` says.
+        is_measured_twice: whether sums of groups tell the total, too.
+    """
+    sentences = [
+        gettext("± %(half)s is the noise alone.", half=half) if half else "",
+        gettext("The interval is that of the noise alone.") if has_ends else "",
+        capped,
+        gettext("The total was measured twice and its parts once, so they do not add up to it exactly.")
+        if is_measured_twice
+        else "",
+    ]
+    return [sentence for sentence in sentences if sentence]
 
 
 def when_in_words(audit: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, pgettext, whole
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of
 from dphist_pipeline.base.sql_files import literal
+from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
 from dphist_pipeline.estimates.known_figures import counts_the_same
@@ -54,6 +55,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
     total_in_words = card.total_facts(total, limit_of(audit))
     quality = card.quality_facts(list(family.tables.values()), rows, audit)
     axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
+    near = [CellsNearZero.of_estimate(estimate.unbiased) for estimate in family.tables.values()]
     return render(
         "card_family.html.j2",
         audit=audit,
@@ -74,9 +76,10 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         pages=[] if has_pictures_on_card(family) else list(family.tables)[:MOST_LISTED],
         quality=quality,
         left_out_units=QualityTable(rows).left_out_in_words(audit),
-        covers=card.covered_in_words(total_in_words, first, quality, audit),
+        covers=card.cover_of_total(total_in_words, first, quality, audit),
         reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
         legend=card.legend(),
+        cells_near_zero=[first_in_words(audit, near), CellsNearZero.together(near).below_in_words()],
         **{"reach": True, "smoothed": False, "outside": ""},
         **total_in_words,
         figures_are_known="invariants" in audit and counts_the_same(audit),

@@ -27,6 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from markupsafe import Markup
@@ -36,11 +37,14 @@ from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.files import open_below, read_regular, replace_public
 from dphist_pipeline.base.languages.texts import days_text, gettext, in_language, translate
 from dphist_pipeline.base.shown_below import hidden_in_words, not_drawn
+from dphist_pipeline.estimates.row_quality import QualityTable, cap_in_words
+from dphist_pipeline.publishing._card_cover import covered_in_words
 from dphist_pipeline.publishing._figure_tables import figure_tables
 from dphist_pipeline.publishing._picker_words import picker_words
 from dphist_pipeline.publishing._release_history import (
     ListedPublication,
     days_in_words,
+    half_in_words,
     history,
     number_in_words,
     read_history,
@@ -52,7 +56,7 @@ from dphist_pipeline.publishing.public_names import CATALOGUE, CURRENT, INDEX, i
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.rendering import render
 
-FORM = 5  # of what a page says for the next run that writes it
+FORM = 6  # of what a page says for the next run that writes it
 MOST_BYTES = 2_000_000
 MOST_LISTED = 104  # publications on the page of a release: two years of weeks
 MOST_SHOWN = 1200  # publications on the page of a year, and totals in the picture of a release
@@ -325,6 +329,24 @@ def _told_in_page(listed: Sequence[ListedPublication], made_from: str) -> Markup
     return json_in_page({"form": FORM, "made_from": made_from, "publications": facts})
 
 
+def _covered(place: Path, publication: ListedPublication, audit: Mapping[str, Any]) -> list[str]:
+    """What the error beside a total covers and what not, as its card says it; nothing where files do not say it."""
+    if not audit or audit.get("model") == "local":
+        return []
+    if publication.known:
+        return [gettext("The total is a public figure, without noise.")]
+    with suppress(OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError):
+        files = PublishedFolder(place)
+        rows = pq.ParquetFile(files.quality).read().to_pylist() if files.quality.exists() else []
+        of_all = QualityTable([row for row in rows if row["axis"] is None])
+        cuts = of_all.cuts(lambda _: np.array([publication.total or 0.0]))
+        capped = cap_in_words(audit, of_all.rows_seen, *cuts.get(None, [None]))
+        half, has_ends = half_in_words(publication), publication.lower is not None
+        is_measured_twice = files.sums.exists() and audit["unbiased_noise_scale"] is not None and audit["cells"] > 1
+        return covered_in_words(half, has_ends and not half, capped, is_measured_twice)
+    return []
+
+
 def _rows(
     folder: Path, listed: Sequence[ListedPublication], current: Mapping[str, ListedPublication]
 ) -> list[dict[str, Any]]:
@@ -398,6 +420,7 @@ def _of_release(
         periods_block=_told_in_page(listed, mark),
         json_ld=json_in_page(dataset(_search_entry(summary), audit, about, files)),
         newest=_facts_of(newest) if newest is not None else None,
+        covered=_covered(folder / newest.place, newest, audit) if newest is not None else [],
         figures=figure_tables(lines_of(folder, newest.period, newest.revision), audit) if newest is not None else {},
         picker=picker,
         picker_words=json_in_page(picker_words(about)),

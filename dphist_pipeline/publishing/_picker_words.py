@@ -38,6 +38,13 @@ TEXTS = (
     mark_text("95 %% interval"),
     mark_text("Cells"),
     mark_text("Reliability"),
+    mark_text("Whole number"),
+    mark_text("as a whole number; the estimate is %(number)s"),
+    mark_text("%(number)s: never negative; it has no interval of its own"),
+    mark_text(
+        "stands first: in this table most cells cannot be told from empty ones, or totals are known. It is never "
+        "negative, and has no interval of its own"
+    ),
     mark_text("below %(limit)s"),
     mark_text("Note"),
     mark_text("Sum, 95 %%"),

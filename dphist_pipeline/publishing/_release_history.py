@@ -97,12 +97,19 @@ def number_in_words(publication: ListedPublication) -> str:
     number = shown_number(publication.total, publication.decimals)
     if publication.lower is None or publication.upper is None:
         return f"{number} ({pgettext('reliability', 'known')})" if publication.known else number
-    below, above = publication.total - publication.lower, publication.upper - publication.total
-    if abs(below - above) <= EVEN:
-        return f"{number}\u00a0±\u00a0{shown_number(max(below, above), publication.decimals)}"
+    if half := half_in_words(publication):
+        return f"{number}\u00a0±\u00a0{half}"
     between = pgettext("number", " to ").replace(" ", "\u00a0")
     ends = (shown_number(end, publication.decimals) for end in (publication.lower, publication.upper))
     return f"{number} ({between.join(ends)})"
+
+
+def half_in_words(publication: ListedPublication) -> str:
+    """Half the interval of the total; empty where it has none, or both ends are told."""
+    if publication.total is None or publication.lower is None or publication.upper is None:
+        return ""
+    below, above = publication.total - publication.lower, publication.upper - publication.total
+    return shown_number(max(below, above), publication.decimals) if abs(below - above) <= EVEN else ""
 
 
 def read_history(listed: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], ListedPublication]:

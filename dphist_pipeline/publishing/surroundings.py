@@ -1,4 +1,4 @@
-"""What stands around a publication, from public files and `about.json`: publisher, period before, period after."""
+"""What stands around a publication, from public files and `about.json`: publisher, period before, lines of figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALIKE = (
 
 
 def surroundings_of(release: Path, facts: Mapping[str, Any]) -> PublicationNeighbours:
-    """The publisher of a publication and the periods beside it; nothing fails here.
+    """The publisher of a publication and the period before it; nothing fails here.
 
     `release` is its public folder, which need not be there yet; `facts` are as its audit has them, or will have.
     """
@@ -39,12 +39,10 @@ def surroundings_of(release: Path, facts: Mapping[str, Any]) -> PublicationNeigh
 def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterator[PublicationNeighbours]:
     """What stands around a publication now, then what may have stood there when one of its pages was made.
 
-    The period before may have been told by another revision, or by none yet; the period after was not there.
+    The period before may have been told by another revision, or by none yet.
     """
     about, first = About.of(release.parent), str(facts.get("period_start") or "")[:10]
     figures = tuple(lines_of(release, str(facts["period"]), int(facts["revision"])))
-    later = publication_after(release, str(facts.get("period_end") or "")[:10])
-    after = Before(days_in_words(later), later.place) if later is not None else None
 
     def around(previous: ListedPublication | None) -> Iterator[PublicationNeighbours]:
         with in_language(about.language_of(facts)):
@@ -54,9 +52,8 @@ def surroundings_at_any_time(release: Path, facts: Mapping[str, Any]) -> Iterato
             total = previous.total, previous.lower, previous.upper
             before = Before(days_in_words(previous), previous.place, number, *total)
             is_alike = _is_alike(release / previous.place, facts)
-        for following in dict.fromkeys((after, None)):
-            for lines in dict.fromkeys((bool(figures), False)):
-                yield PublicationNeighbours(about, before, is_alike, following, figures if lines else ())
+        for lines in (figures, ()) if figures else ((),):
+            yield PublicationNeighbours(about, before, is_alike, lines)
 
     yield from around(publication_before(release, first))
     for previous in (*revisions_before(release, first), None):

@@ -18,9 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from by_hand import AGE
 from error_codes import coded
-from families_by_hand import publish_family
 from office import Office
-from test_best_tables import FAMILIES
 
 from dphist_pipeline.answering import _views
 from dphist_pipeline.answering.asking import Publication
@@ -28,7 +26,7 @@ from dphist_pipeline.answering.exports import columns as exported_columns
 from dphist_pipeline.answering.exports import csv as csv_files
 from dphist_pipeline.answering.exports.codes import code_list
 from dphist_pipeline.answering.exports.formats import write_export
-from dphist_pipeline.answering.exports.rows import Exported, _nulls
+from dphist_pipeline.answering.exports.rows import Exported, _nulls, facts_of
 from dphist_pipeline.answering.exports.sdmx import sdmx_lines
 from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.answering.published import NotPublished
@@ -387,18 +385,26 @@ def test_the_command_writes_a_file_and_says_where(office: Office) -> None:
 
 
 @pytest.mark.slow
-def test_whole_numbers_are_those_of_the_macro_and_first_in_tables_of_a_family(public: Path, tmp_path: Path) -> None:
+def test_whole_numbers_are_those_of_the_macro_and_first_in_sparse_tables(public: Path, tmp_path: Path) -> None:
     one = Exported.read(public, "weekly")
     for publication, table in zip(one.publications, one.tables(), strict=True):
         assert table["whole_count"].to_pylist() == publication.whole()["whole_count"].to_pylist()
     assert [*one.columns].index("whole_count") > [*one.columns].index("ci_upper")
-    publish_family(tmp_path / "families", *FAMILIES["levels"])
-    table_name = next(iter(FAMILIES["levels"][1]))
-    name = f"family_{table_name}" if isinstance(table_name, str) else f"family_{'_'.join(table_name)}"
-    family = Exported.read(tmp_path / "families", name)
-    assert [*family.columns].index("whole_count") == [*family.columns].index("estimate") - 1
-    header = exported_as(family, "csv", tmp_path / "x.csv").read_text(encoding="utf-8").partition("\n")[0].split(",")
-    assert header == [*family.columns]
+    wards = {"column": "ward", "values": list("abcdef")}
+    # The first period decides for all, so that columns stay where they are.
+    for week, values in zip(WEEKS, ([0.0, 5, -30, 70, 90, 9], [80.0, 60, 70, 70, 90, 99]), strict=True):
+        made = by_hand.estimate([wards], np.array(values), off=0)
+        by_hand.publish(tmp_path / "sparse", made, [wards], period=week)
+    sparse = Exported.read(tmp_path / "sparse", "weekly")
+    assert [*sparse.columns].index("whole_count") == [*sparse.columns].index("estimate") - 1
+    header = exported_as(sparse, "csv", tmp_path / "x.csv").read_text(encoding="utf-8").partition("\n")[0].split(",")
+    assert header == [*sparse.columns]
+    early, late = (Exported.read(tmp_path / "sparse", "weekly", period=week) for week in WEEKS)
+    assert early.has_whole_first and not late.has_whole_first
+    facts = dict(facts_of(early))
+    assert facts["whole_count"].startswith("Most cells cannot be told from empty ones (4 of 6)")
+    assert facts["ci_upper"].startswith("Of 6 cells, 1 has an interval wholly below 0.")
+    assert not {"whole_count", "ci_upper"} & dict(facts_of(late)).keys()
 
 
 @pytest.mark.parametrize("limit", [10, None])

@@ -283,7 +283,7 @@ def test_pages_tell_the_known_total_without_an_interval(folder: Path) -> None:
     estimate = published_estimate(published(folder)[WEEKS[0]]["county_sex"].path, table_of(folder, "county_sex").audit)
     sums = marginal(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased, estimate.known), [1], [10])
     assert sums.is_known.tolist() == [False, False, False, True, False, True]
-    assert sums.values[3] == sums.low[3] == sums.high[3] == 350 and not sums.hidden[5]  # type: ignore[index]
+    assert sums.values[3] == sums.low[3] == sums.high[3] == 350 and not sums.is_hidden[5]  # type: ignore[index]
 
 
 def test_figures_that_count_something_else_are_not_told_as_known(tmp_path: Path) -> None:

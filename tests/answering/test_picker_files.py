@@ -247,21 +247,20 @@ def test_tiles_hold_what_lies_before_them(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(picker_columns, "LEAST_SPLIT", 0)
     monkeypatch.setattr(picker_columns, "BYTES_OF_TILE", 5000)
     values = np.random.default_rng(3).laplace(40, 30, (15, 40)) / 3
-    made = picker_columns.tile_layout(values.shape, values.ravel(), values.ravel() + 1, 20_000)
+    whole = np.maximum(0, np.rint(values)).ravel()
+    made = picker_columns.tile_layout(values.shape, values.ravel(), values.ravel() + 1, whole, 20_000)
     assert made is not None
     (rows, columns), tiles = made
     assert (rows, columns) == (1, 4) and len(tiles) == 4
     for number, text in enumerate(tiles):
         tile = json.loads(text)
         assert np.array_equal(_numbers_of(tile["estimate"]), values[:, number * 10 : number * 10 + 10].ravel())
-        whole, rest = (_numbers_of(part) if part else np.zeros(15) for part in tile["before"]["estimate"])
-        assert np.array_equal(whole, np.trunc(whole)) and np.all((rest >= 0) & (rest < 40 / 2**20))
-        assert whole / 2**20 + rest == pytest.approx(values[:, : number * 10].sum(axis=1), rel=1e-15)
-    assert picker_columns.tile_layout(values.shape, values.ravel() * 1e9, values.ravel(), 20_000) is None
-    assert (
-        picker_columns.tile_layout((600,), values.ravel(), np.where(values < 9, math.nan, values).ravel(), 20_000)
-        is None
-    )
+        units, rest = (_numbers_of(part) if part else np.zeros(15) for part in tile["before"]["estimate"])
+        assert np.array_equal(units, np.trunc(units)) and np.all((rest >= 0) & (rest < 40 / 2**20))
+        assert units / 2**20 + rest == pytest.approx(values[:, : number * 10].sum(axis=1), rel=1e-15)
+    assert picker_columns.tile_layout(values.shape, values.ravel() * 1e9, values.ravel(), whole, 20_000) is None
+    some = np.where(values < 9, math.nan, values).ravel()
+    assert picker_columns.tile_layout((600,), values.ravel(), some, whole, 20_000) is None
 
 
 def _numbers_of(read: Any) -> Any:

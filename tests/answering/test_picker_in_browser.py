@@ -333,7 +333,8 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     assert told["surgery", *early]["ends"] and told["surgery", *early]["number"] != words
     for hidden in (("surgery", *late), ("surgery", *both)):
         assert (told[hidden]["number"], told[hidden]["ends"], told[hidden]["half"]) == (words, "", "")
-    assert told["medicine", *late] == {"number": "10", "sentence": "10", "ends": "", "half": "", "isHidden": True}
+    nothing_else = {"ends": "", "half": "", "whole": "", "isHidden": True}
+    assert told["medicine", *late] == {"number": "10", "sentence": "10", **nothing_else}
     assert all(told["other", *when]["ends"] for when in (early, late, both))
     page.locator("#picker input[type=checkbox]").first.check()
     page.locator("#period-from").select_option(index=0)
@@ -341,7 +342,45 @@ def test_a_figure_below_the_limit_of_its_period_is_told_in_words_alone(opened: O
     page.locator("#picked .answer").wait_for()
     assert page.locator("#picked .answer").inner_text() == words
     facts = page.locator("#picked dl").inner_text()
-    assert "95" not in facts and page.locator("#picked tbody td.n").all_inner_texts()[1] == words
+    assert "95" not in facts
+    assert page.locator("#picked tbody tr:nth-child(2) td").all_inner_texts()[:2] == [words, "–"]
+
+
+@pytest.mark.parametrize("folder", ["public", "in_tiles"])
+def test_whole_numbers_are_those_of_the_macro(opened: Open, request: pytest.FixtureRequest, folder: str) -> None:
+    public = request.getfixturevalue(folder)
+    page = opened(public / "hostile")
+    asked = [["hostile", box, WEEKS[0], last] for box in ([], [["ward", ["surgery"]]]) for last in WEEKS[:2]]
+    found = [one["shown"]["whole"] for one in page.evaluate(ASK, asked)]
+    rows = f"FROM r.dph_whole('r.hostile') WHERE period <= '{WEEKS[1]}'"
+    sums = f"sum(whole_count) FILTER (period = '{WEEKS[0]}') AS one, sum(whole_count) AS both"
+    with attached(public / "catalog.duckdb") as connection:
+        told = [rows_of(connection, f"SELECT {sums} {rows}{ward}") for ward in ("", " AND ward = 'surgery'")]
+    assert found == [f"{row[name]:,}" for (row,) in told for name in ("one", "both")]
+
+
+def test_a_whole_number_comes_first_where_most_cells_may_be_empty(
+    opened: Open, three_weeks: Path, tmp_path: Path
+) -> None:
+    for week, values in zip(WEEKS, ([0.0, -9, 4], [2.0, 3, 50], [-1.0, 0, 7]), strict=True):
+        made = by_hand.estimate([WARD], np.array(values), off=0)
+        by_hand.publish(tmp_path / "public", made, [WARD], "weekly", week, **days_of(week))
+    shown = {}
+    for name, public in (("sparse", made_anew(tmp_path / "public")), ("full", three_weeks)):
+        page = opened(public / "weekly")
+        page.locator("#period-from").select_option(index=1)
+        page.locator("#picker button[type=submit]").click()
+        page.locator("#picked .answer").wait_for()
+        heads = page.locator("#picked thead th").all_inner_texts()
+        wholes = [
+            int(text.replace(",", "")) for text in page.locator("#picked tbody td:nth-child(3)").all_inner_texts()
+        ]
+        assert heads[2] == "Whole number" and len(wholes) == 2
+        shown[name] = page.locator("#picked .answer").inner_text(), page.locator("#picked dl").inner_text(), sum(wholes)
+    first, facts, whole = shown["sparse"]
+    assert re.match(rf"{whole}\s+as a whole number; the estimate is 61, between ", first) and "stands first" in facts
+    first, facts, whole = shown["full"]
+    assert "whole number" not in first and f"{whole:,}: never negative" in facts
 
 
 def test_periods_of_a_hundred_thousand_fractional_cells_are_answered(opened: Open, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from dphist_pipeline.estimates.chance_of_persons import CHANCE
 from dphist_pipeline.publishing._card import release_card
 from dphist_pipeline.publishing._card_cover import Before, PublicationNeighbours, when_in_words
 from dphist_pipeline.publishing.release_files import write_release
-from dphist_pipeline.publishing.surroundings import surroundings_of
+from dphist_pipeline.publishing.surroundings import following, surroundings_of
 from dphist_pipeline.spec.axes import domain_of
 
 AXES = [AGE, WARD]
@@ -122,9 +122,5 @@ def test_the_period_before_is_read_from_public_files_and_must_count_the_same(tmp
     assert surroundings_of(release, {**facts, "period_start": "2026-03-09T00:00:00+01:00"}).before is None
     assert surroundings_of(tmp_path / "new", facts) == PublicationNeighbours()
     earlier = {**facts, "period_start": "2026-02-16T00:00:00+01:00", "period_end": "2026-02-23T00:00:00+01:00"}
-    after = surroundings_of(release, earlier).after
-    assert after is not None and after.place == "period=2026-02-23/revision=1"
-    assert surroundings_of(release, {**earlier, "period_end": "2026-02-22T00:00:00+01:00"}).after is None
-    told = cover(9_000.0, PublicationNeighbours(after=after))
-    assert "Period after: 2026-02-23 to 2026-03-01" in words(told)
-    assert 'href="../../index.html#period-2026-02-23"' in told
+    assert following(release, earlier) == folder
+    assert following(release, {**earlier, "period_end": "2026-02-22T00:00:00+01:00"}) is None

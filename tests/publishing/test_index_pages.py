@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -73,6 +74,21 @@ def publish(public: Path, period: str = WEEKS[0], revision: int = 1, release: st
     told = {"published_on": "2026-03-30", "title": "Visits", "epsilon": "1/6", **days, **facts}
     made = by_hand.estimate([WARD], values, off=0.0)
     return by_hand.publish(public, made, [WARD], release, period, revision, **told).path
+
+
+@pytest.mark.parametrize("rules", [{}, {"show_below": 10_000}, {"privacy_unit": "row"}])
+@pytest.mark.parametrize("quality", [by_hand.QUALITY, ()])
+def test_the_newest_total_says_what_its_error_covers_as_its_card_does(
+    public: Path, rules: dict[str, Any], quality: tuple[Any, ...]
+) -> None:
+    made = replace(by_hand.estimate([WARD], np.array([1000.0, 500.0, 7.0]), off=0.0), quality=quality)
+    days = {"period_start": f"{WEEKS[0]}T00:00:00+01:00", "period_end": _after(WEEKS[0])}
+    folder = by_hand.publish(public, made, [WARD], "weekly", WEEKS[0], counted="visits", **days, **rules).path
+    write_index(public, public.parent / "scratch")
+    page, card = (public / "weekly/index.html").read_text(), (folder / "card.html").read_text()
+    (covered,) = re.findall(r"<p>(?:±|Visits beyond )[^<]*</p>", card)
+    assert covered in page
+    assert ("beyond 1 of each patient are not counted" in page) == ("privacy_unit" not in rules)
 
 
 def _after(period: str) -> str:

@@ -48,8 +48,9 @@ def pages(folder: Path) -> PublishedPages:
 
 def test_what_came_later_makes_a_card_outdated_and_not_altered(public: Path) -> None:
     first, second = publish(public, 0), publish(public, 1)
-    assert not pages(second).outdated_pages() and [*pages(first).outdated_pages()] == [CARD]
     publish(public, 2)
+    # No card names a later period, so none has to be made anew with each.
+    assert not pages(first).outdated_pages() and not pages(second).outdated_pages()
     revised = publish(public, 0, revision=2, total=5000)
     assert [*pages(second).outdated_pages()] == [CARD] and not pages(revised).outdated_pages()
     PublishedFolder(revised).mark_withdrawn(NOTE, public.parent / "scratch")

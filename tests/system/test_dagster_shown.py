@@ -111,6 +111,23 @@ def test_the_page_gets_numbers_to_plot_and_short_markdown_to_unfold(
         assert [len(connection.execute(query).fetchall()) for query in queries] == [1, 21]
 
 
+def test_declared_figures_are_a_table_whose_columns_all_lines_have(
+    office: Office, instance: dg.DagsterInstance
+) -> None:
+    office.opened().write_records(people_in({WEEKS[0]: 400, WEEKS[1]: 400}))
+    figures = [{"name": "operated", "share": {"ward": "surgery"}}]
+    figures.append({"name": "operated_by_age", "share": {"ward": "surgery"}, "by": ["age"]})
+    for week in WEEKS[:2]:
+        found = shown(ran(defined(office, **WEEKLY, figures=figures), instance, week), "published")
+        first, *by_age = [record.data for record in found["figures"].records]
+        columns = ["figure", "age_lower", "age_upper", "value", "ci_lower", "ci_upper", "unit", "note"]
+        assert [*first] == columns == [column.name for column in found["figures"].schema.columns]
+        # All are operated, so noise brings the share above 1 in one of two weeks: the line stays a share.
+        assert first["figure"] == "operated" and 0.9 < first["ci_lower"] < first["value"] <= first["ci_upper"] <= 1
+        assert len(by_age) > 2 and {line["figure"] for line in by_age} == {"operated_by_age"}
+        assert any(line["value"] == "" and "noise" in str(line["note"]) for line in by_age)
+
+
 def test_totals_are_those_that_the_macro_tells_for_every_kind_of_noise() -> None:
     for period, asked_of in published_once().releases.items():
         made = Release(asked_of.path, read_audit(asked_of.path), replayed=False)

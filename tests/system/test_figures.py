@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import duckdb
 import polars as pl
@@ -17,6 +19,7 @@ from dphist_pipeline.answering.figure_lines import Asking, PublicationWithFigure
 
 pytestmark = pytest.mark.stand_in("pictures", why="figures are tables")
 
+STRUCTURE = "{http://www.sdmx.org/resources/sdmxml/schemas/v2_1/structure}"
 AXES = [
     {"column": "county", "values": ["01", "02", "03"], "other": True},
     {"column": "age", "start": 0, "stop": 60, "width": 20, "above": True},
@@ -209,6 +212,19 @@ def test_a_new_period_leaves_the_lines_of_others_as_they_are(office: Office, mon
     assert asked == [[SECOND]] and lines(office) == first
 
 
+def test_a_figure_with_a_hidden_count_behind_it_is_not_told(office: Office) -> None:
+    declare(office, FIGURES, show_below=150)
+    office.released("--period", FIRST)
+    for figure in ("rate", "long", "mean_stay"):
+        told = {str(line.get("county") or line["age_lower"]): line for line in lines(office, figure=figure)}
+        for name, line in told.items():
+            # Of 300 rows a third stays long; 03 has ten rows and no people, and ages above 60 no row.
+            is_hidden = name in {"03", "60.0", "other"} or figure == "long"
+            assert (line["value"] is None) == (line["ci_lower"] is None) == is_hidden, (figure, line)
+            assert ("a count behind it is below 150" in line["note"]) == (is_hidden and figure != "rate")
+    assert "Not shown: a count behind it is below 150." in card(office)
+
+
 def test_the_figures_of_a_family_are_those_of_its_best_tables(office: Office) -> None:
     tables = {"mechanism": "tables", "tables": {"list": [["county", "stay"], ["age", "stay"], ["county", "age"]]}}
     declare(office, FIGURES, **tables)
@@ -238,7 +254,26 @@ def test_figures_are_exported_in_the_formats_of_offices(office: Office) -> None:
     assert several.code == 1 and "a PX file holds one figure" in several.err
     assert office.run("export", "wards", "--figures", "rate", "--to", "px").code == 0
     px = Path("wards_figures.px").read_text()
-    assert 'VALUES("county")="01","02","03";' in px and '".." ".." ".."' in px.splitlines()[-2]
+    assert 'VALUES("county")="01","02","03"' in px and '".." ".." ".."' in px.splitlines()[-2]
     assert office.run("export", "wards", "--to", "xlsx").code == 0
     assert openpyxl.load_workbook("wards_published.xlsx").sheetnames == ["data", "notes", "figures"]
+    (office.store / "about.json").write_text('{"language": "de", "agency": "HEALTH", "publisher": "Amt"}')
+    for to in ("px", "sdmx-csv"):
+        assert office.run("export", "wards", "--figures", "rate", "--to", to, "--overwrite").code == 0
+    px = Path("wards_figures.px").read_text()
+    assert 'LANGUAGE="de";' in px and 'VALUES("Inhalt")="Wert",' in px and 'CODES("Inhalt")="value",' in px
+    structure = ElementTree.parse("wards_figures.sdmx.xml")
+    lists = {
+        one.get("id"): [code.get("id") for code in one.iter(f"{STRUCTURE}Code")]
+        for one in structure.iter(f"{STRUCTURE}Codelist")
+    }
+    header, *rows = csv.reader(Path("wards_figures.sdmx.csv").read_text().splitlines())
+    for name in ("FIGURE", "COUNTY", "OBS_STATUS"):
+        assert {row[header.index(name)] for row in rows} <= {*lists[f"CL_{name}"]}
+    columns = {
+        one.get("id")
+        for kind in ("Dimension", "TimeDimension", "Attribute", "PrimaryMeasure")
+        for one in structure.iter(f"{STRUCTURE}{kind}")
+    }
+    assert columns - {None} == {*header[3:]} and rows[0][1] == "HEALTH:wards_figures(1.0)"
     assert "Did you mean 'rate'" in office.run("export", "wards", "--figures", "rat", "--to", "csv").err

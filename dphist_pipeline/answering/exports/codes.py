@@ -13,7 +13,7 @@ from dphist_pipeline.base.languages.texts import in_language, pgettext
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.formatting import visible
 
-OTHER = "_O"  # SDMX's code for "other"
+OTHER, NOT_APPLICABLE = "_O", "_Z"  # SDMX's codes
 _CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@$-]*", re.ASCII)
 
 
@@ -52,6 +52,14 @@ def codes_of(axis: Axis, closed: bool = False) -> list[Code]:
     labels = [visible(" ".join(label.split())) or "�" for _, label, _ in triples]
     axis_codes = [Code(code, label, told[2]) for code, label, told in zip(codes, labels, triples, strict=True)]
     return axis_codes + [Code(OTHER, pgettext("category", "other"), "")] * axis.other
+
+
+def codes_for(values: Sequence[str], mark: str = "C") -> dict[str, str]:
+    """A code for each of some values, as `codes_of`: a value that is a code by itself keeps it."""
+    codes = [value if _CODE.fullmatch(value) or value in (OTHER, NOT_APPLICABLE) else _code(value) for value in values]
+    if not all(codes) or len({code.upper() for code in codes}) < len(codes):
+        codes = [f"{mark}{place}" for place in range(len(codes))]
+    return dict(zip(values, codes, strict=True))
 
 
 def code_list(publications: Sequence[Publication], axis: str) -> dict[str, Code]:

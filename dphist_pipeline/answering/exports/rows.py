@@ -26,6 +26,7 @@ from dphist_pipeline.base.counted_words import counted_words
 from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, mark_text, pgettext, translate
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
+from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words, has_whole_first
 from dphist_pipeline.estimates.known_figures import counts_the_same
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
@@ -47,7 +48,8 @@ class Exported:
 
     `decimals`: of numbers in text files and in the sheet's format; None for as many as the noise of each justifies.
     `withdrawn`: the periods of which nothing stands any more. `is_part`: one period or revision was asked for, and then
-    none is. `held`: the rows of each publication, where they are in memory already; see `with_rows`.
+    none is. `held`: the rows of each publication, where they are in memory already; see `with_rows`. `has_whole_first`:
+    whether whole counts stand before estimates, see `has_whole_first`.
     """
 
     publications: tuple[Publication, ...]
@@ -56,6 +58,7 @@ class Exported:
     withdrawn: tuple[str, ...] = ()
     is_part: bool = False
     held: tuple[pa.Table, ...] = field(default=(), repr=False, compare=False)
+    has_whole_first: bool = False
 
     @classmethod
     def read(
@@ -87,7 +90,10 @@ class Exported:
         is_part = period is not None or revision is not None
         folders = () if is_part else sorted(PublishedFolder(latest).release.glob("period=*"))
         gone = tuple(day for folder in folders if (day := folder.name.removeprefix("period=")) not in publications)
-        return cls(tuple(publications.values()), decimals, About.of(public), gone, is_part)
+        exported = tuple(publications.values())
+        # The first one decides, so that columns stay where they are when periods are added.
+        is_first = has_whole_first(exported[0].audit, near_zero(exported[0]))
+        return cls(exported, decimals, About.of(public), gone, is_part, has_whole_first=is_first)
 
     @property
     def audit(self) -> Mapping[str, Any]:
@@ -102,14 +108,11 @@ class Exported:
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name.
-
-        Whole numbers come first in tables of a family: there they have less error, and agree over all tables.
-        """
+        """What each column means, in order: the axes of all periods, then the numbers. An axis keeps its name."""
         axes = self._axes
         told = {column.name: column.meaning for column in columns.COLUMNS if column.name not in axes}
         keys = {column.name: told.pop(column.name) for column in KEY}
-        if all(PublishedFolder(one.folder).is_table for one in self.publications):
+        if self.has_whole_first and "whole_count" in told:
             told = {"whole_count": told.pop("whole_count"), **told}
         return {**keys, **axes, **told}
 
@@ -144,6 +147,12 @@ class Exported:
                 [axes.get(name, nulls) if name in self._axes else in_arrow(told[name], cells) for name in self.columns],
                 [*self.columns],
             )
+
+
+def near_zero(publication: Publication) -> CellsNearZero:
+    """How many of its published cells noise hides."""
+    rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(["ci_lower", "ci_upper"])
+    return CellsNearZero.of(*(column.to_numpy() for column in rows.columns))
 
 
 def masks_of(publication: Publication, rows: pa.Table) -> dict[str, Mask]:
@@ -352,6 +361,7 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
             gettext("sums"),
             gettext("Do not add up ends of intervals; ask `dphist answer` or a macro of the catalogue for sums."),
         ),
+        *_near_zero_facts(exported),
         *(
             [(pgettext("reliability", "known"), translate(FIGURES_IN_FILES) % {"level": last["invariants"]["level"]})]
             if "invariants" in last and counts_the_same(last)
@@ -360,3 +370,11 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
         *[(words_for(limit), hidden_in_words(limit)) for limit in limits],
         (gettext("audit"), str(last["audit_digest"])),
     ]
+
+
+def _near_zero_facts(exported: Exported) -> list[tuple[str, str]]:
+    """Why whole numbers stand first, and what to do with intervals below 0."""
+    near = near_zero(exported.publications[-1])
+    first = first_in_words(exported.audit, [near]) if exported.has_whole_first else ""
+    facts = [("whole_count", first), ("ci_upper", near.below_in_words())]
+    return [(name, text) for name, text in facts if text]

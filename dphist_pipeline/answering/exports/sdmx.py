@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from dphist_pipeline.answering.exports import columns
 from dphist_pipeline.answering.exports.codes import Code, code_list, codes_of, common_axes, free_name
-from dphist_pipeline.answering.exports.columns import KEY, ExportColumn
+from dphist_pipeline.answering.exports.columns import ExportColumn
 from dphist_pipeline.answering.exports.rows import (
     Exported,
     charged_at,
@@ -36,7 +37,7 @@ from dphist_pipeline.publishing.formatting import visible
 AGENCY, VERSION = "DPHIST", "1.0"
 TIME, VALUE, STATUS = "TIME_PERIOD", "OBS_VALUE", "OBS_STATUS"
 TAKEN = {*("STRUCTURE", "STRUCTURE_ID", "ACTION", "SERIES_KEY", "OBS_KEY"), TIME, VALUE, STATUS, "REVISION"}
-NORMAL, UNRELIABLE, HIDDEN = "A", "U", "Q"  # of SDMX's list CL_OBS_STATUS
+NORMAL, UNRELIABLE, HIDDEN, MISSING = "A", "U", "Q", "M"  # of SDMX's list CL_OBS_STATUS
 _AGENCY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*", re.ASCII)
 _PLACE = "http://www.sdmx.org/resources/sdmxml/schemas/v2_1"
 _NAMES = {"mes": f"{_PLACE}/message", "str": f"{_PLACE}/structure", "com": f"{_PLACE}/common"}
@@ -45,6 +46,7 @@ _STATUS = {
     NORMAL: mark_text("Normal value"),
     UNRELIABLE: mark_text("Low reliability: the error is large beside the count"),
     HIDDEN: mark_text("Suppressed: below the least figure that the publisher shows"),
+    MISSING: mark_text("Missing value: it cannot be told, and the comment says why"),
 }
 _MEANINGS = {column.name: column.meaning for column in columns.COLUMNS}
 _KINDS = {"double": "Double", "int64": "Integer"}  # every other one is a String
@@ -139,33 +141,66 @@ def sdmx_structure(exported: Exported, name: str, data: Path) -> str:
     Raises:
         ValueError: the periods have other axes, or a code means another bin in another period.
     """
-    return _Structure(exported).text()
+    publications, attributes = exported.publications, attributes_of(exported)
+    axes = {one: axis for axis, one in dimensions(common_axes(publications), attributes).items()}
+    return StructureMessage(
+        release=str(exported.audit["release"]),
+        agency=agency(exported.about),
+        title=visible(title_of(exported)),
+        # The day of the charge, so that the same release gives the same file.
+        day=(charged_at(exported) or "2000-01-01")[:10],
+        dimensions={one: (axis, [*code_list(publications, axis).values()]) for one, axis in axes.items()},
+        has_time=has_periods(exported),
+        value=("estimate", translate(_MEANINGS["estimate"])),
+        statuses=(NORMAL, UNRELIABLE, HIDDEN),
+        attributes={one: (column.name, _meaning(column, exported), column.kind) for one, column in attributes.items()},
+    ).text()
 
 
-class _Structure:
-    """The message, built part by part."""
+def _meaning(column: ExportColumn, exported: Exported) -> str:
+    meaning = translate(column.meaning)
+    words = "; ".join(f"{word or '(empty)'}: {translate(text)}" for word, text in RELIABILITY.legend.items())
+    if any("invariants" in one.audit for one in exported.publications):
+        words += f"; known: {translate(KNOWN)}"
+    return f"{meaning}: {words}" if column.name == "reliability" else meaning
 
-    def __init__(self, exported: Exported) -> None:
-        self._exported = exported
-        self._release, self._agency = str(exported.audit["release"]), agency(exported.about)
-        self._attributes = attributes_of(exported)
-        axes = common_axes(exported.publications)
-        self._axes = {one: axis for axis, one in dimensions(axes, self._attributes).items()}
-        self._title = visible(title_of(exported))
+
+@dataclass(frozen=True)
+class StructureMessage:
+    """What the codes and columns of a file mean: code lists, concepts, structure and dataflow.
+
+    Attributes:
+        release: the name of the dataflow.
+        day: of the message, as ISO text.
+        dimensions: beside time, by their ids: the name of the axis, and its codes.
+        value: name and meaning of `OBS_VALUE`.
+        statuses: the codes of `OBS_STATUS`.
+        attributes: beside status and revision, by their ids: name, meaning and kind in Arrow's words.
+    """
+
+    release: str
+    agency: str
+    title: str
+    day: str
+    dimensions: Mapping[str, tuple[str, Sequence[Code]]]
+    has_time: bool
+    value: tuple[str, str]
+    statuses: Sequence[str]
+    attributes: Mapping[str, tuple[str, str, str]]
 
     def text(self) -> str:
+        """The message as XML."""
         for prefix, name in _NAMES.items():
             ET.register_namespace(prefix, name)
         root = ET.Element(_tag("mes:Structure"))
         self._header(root)
         structures = _below(root, "mes:Structures")
-        flow = self._maintainable(_below(structures, "str:Dataflows"), "str:Dataflow", self._release, self._title)
+        flow = self._maintainable(_below(structures, "str:Dataflows"), "str:Dataflow", self.release, self.title)
         self._reference(_below(flow, "str:Structure"), "datastructure", "DataStructure", self._structure)
         lists = _below(structures, "str:Codelists")
-        for identifier, axis in self._axes.items():
-            codes = code_list(self._exported.publications, axis).values()
+        for identifier, (axis, codes) in self.dimensions.items():
             self._code_list(lists, f"CL_{identifier}", gettext("Values of %(axis)s", axis=axis), codes)
-        statuses = [Code(code, translate(text), code) for code, text in _STATUS.items()]
+        statuses = [Code(code, translate(_STATUS[code]), code) for code in self.statuses]
         self._code_list(lists, "CL_OBS_STATUS", gettext("Status of a value"), statuses)
         self._concepts(_below(structures, "str:Concepts"))
         self._data_structure(_below(structures, "str:DataStructures"))
@@ -174,20 +209,18 @@ class _Structure:
 
     @property
     def _structure(self) -> str:
-        return f"DSD_{self._release.upper()}"
+        return f"DSD_{self.release.upper()}"
 
     @property
     def _scheme(self) -> str:
-        return f"CS_{self._release.upper()}"
+        return f"CS_{self.release.upper()}"
 
     def _header(self, root: ET.Element) -> None:
         header = _below(root, "mes:Header")
-        _below(header, "mes:ID").text = f"STRUCTURE_{self._release.upper()}"
+        _below(header, "mes:ID").text = f"STRUCTURE_{self.release.upper()}"
         _below(header, "mes:Test").text = "false"
-        # The day of the charge, so that the same release gives the same file.
-        charged = (charged_at(self._exported) or "2000-01-01")[:10]
-        _below(header, "mes:Prepared").text = f"{charged}T00:00:00"
-        _below(header, "mes:Sender", id=self._agency.replace(".", "_"))
+        _below(header, "mes:Prepared").text = f"{self.day}T00:00:00"
+        _below(header, "mes:Sender", id=self.agency.replace(".", "_"))
 
     def _code_list(self, lists: ET.Element, identifier: str, title: str, codes: Iterable[Code]) -> None:
         codelist = self._maintainable(lists, "str:Codelist", identifier, title)
@@ -195,52 +228,46 @@ class _Structure:
             _with_name(_below(codelist, "str:Code", id=code.code), code.label)
 
     def _concepts(self, concepts: ET.Element) -> None:
-        title = gettext("Concepts of %(title)s", title=self._title)
+        title = gettext("Concepts of %(title)s", title=self.title)
         scheme = self._maintainable(concepts, "str:ConceptScheme", self._scheme, title)
         about = {
             identifier: (axis, gettext("axis %(axis)s: its bins or categories", axis=axis))
-            for identifier, axis in self._axes.items()
+            for identifier, (axis, _) in self.dimensions.items()
         }
-        if has_periods(self._exported):
+        if self.has_time:
             about[TIME] = ("period", gettext("first day of the period, and its length in days"))
         about |= {
-            VALUE: ("estimate", translate(_MEANINGS["estimate"])),
+            VALUE: self.value,
             STATUS: ("status", gettext("whether the value is reliable and shown")),
         }
         about |= {"REVISION": ("revision", translate(_MEANINGS["revision"]))}
-        about |= {identifier: (column.name, self._meaning(column)) for identifier, column in self._attributes.items()}
+        about |= {identifier: (name, meaning) for identifier, (name, meaning, _) in self.attributes.items()}
         for identifier, (name, meaning) in about.items():
             _with_name(_below(scheme, "str:Concept", id=identifier), name, meaning)
 
-    def _meaning(self, column: ExportColumn) -> str:
-        meaning = translate(column.meaning)
-        words = "; ".join(f"{word or '(empty)'}: {translate(text)}" for word, text in RELIABILITY.legend.items())
-        if any("invariants" in one.audit for one in self._exported.publications):
-            words += f"; known: {translate(KNOWN)}"
-        return f"{meaning}: {words}" if column.name == "reliability" else meaning
-
     def _data_structure(self, structures: ET.Element) -> None:
-        title = gettext("Structure of %(title)s", title=self._title)
+        title = gettext("Structure of %(title)s", title=self.title)
         structure = self._maintainable(structures, "str:DataStructure", self._structure, title)
         components = _below(structure, "str:DataStructureComponents")
         dimensions = _below(components, "str:DimensionList", id="DimensionDescriptor")
-        for place, identifier in enumerate(self._axes, 1):
+        for place, identifier in enumerate(self.dimensions, 1):
             one = _below(dimensions, "str:Dimension", id=identifier, position=str(place))
             self._concept_of(one, identifier)
             self._add_code_list(one, f"CL_{identifier}")
-        if has_periods(self._exported):
-            one = _below(dimensions, "str:TimeDimension", id=TIME, position=str(len(self._axes) + 1))
+        if self.has_time:
+            one = _below(dimensions, "str:TimeDimension", id=TIME, position=str(len(self.dimensions) + 1))
             self._concept_of(one, TIME)
             _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType="ObservationalTimePeriod")
         attributes = _below(components, "str:AttributeList", id="AttributeDescriptor")
-        for identifier in (STATUS, "REVISION", *self._attributes):
+        kinds = {"REVISION": "int64"} | {identifier: kind for identifier, (_, _, kind) in self.attributes.items()}
+        for identifier in (STATUS, *kinds):
             status = "Mandatory" if identifier in (STATUS, "REVISION") else "Conditional"
             one = _below(attributes, "str:Attribute", id=identifier, assignmentStatus=status)
             self._concept_of(one, identifier)
             if identifier == STATUS:
                 self._add_code_list(one, "CL_OBS_STATUS")
             else:
-                kind = _KINDS.get(({"REVISION": KEY[1]} | self._attributes)[identifier].kind, "String")
+                kind = _KINDS.get(kinds[identifier], "String")
                 _below(_below(one, "str:LocalRepresentation"), "str:TextFormat", textType=kind)
             _below(_below(one, "str:AttributeRelationship"), "str:PrimaryMeasure").append(_reference(id=VALUE))
         measures = _below(components, "str:MeasureList", id="MeasureDescriptor")
@@ -254,15 +281,15 @@ class _Structure:
 
     def _concept_of(self, component: ET.Element, identifier: str) -> None:
         parent = {"maintainableParentID": self._scheme, "maintainableParentVersion": VERSION}
-        where = {"agencyID": self._agency, "package": "conceptscheme", "class": "Concept"}
+        where = {"agencyID": self.agency, "package": "conceptscheme", "class": "Concept"}
         _below(component, "str:ConceptIdentity").append(_reference(id=identifier, **parent, **where))
 
     def _reference(self, element: ET.Element, package: str, kind: str, identifier: str) -> None:
-        where = {"agencyID": self._agency, "package": package, "class": kind}
+        where = {"agencyID": self.agency, "package": package, "class": kind}
         element.append(_reference(id=identifier, version=VERSION, **where))
 
     def _maintainable(self, parent: ET.Element, tag: str, identifier: str, title: str) -> ET.Element:
-        who = {"agencyID": self._agency, "version": VERSION, "isFinal": "false"}
+        who = {"agencyID": self.agency, "version": VERSION, "isFinal": "false"}
         return _with_name(_below(parent, tag, id=identifier, **who), title)
 
 

@@ -67,10 +67,12 @@ def export(
     public = Store.public_folder(store)
     if figures:
         file = output or Path(f"{release}_figures{format_named(to).ending}")
-        folder = public / release
+        folder, beside = public / release, format_named(to).beside if to == "sdmx-csv" else None
         lines = lines_to_export(folder, "" if figures == "all" else figures, period)
-        written_whole(lambda draft: write_figures(lines, to, draft), file, overwrite=overwrite)
-        out.print(f"[green]✓[/] Written: {escape(str(file))}, {len(lines)} line{'s' if len(lines) != 1 else ''}")
+        paths = [file, *([file.with_suffix(beside[0])] if beside else [])]
+        written_whole(lambda *drafts: write_figures(lines, to, folder, *drafts), *paths, overwrite=overwrite)
+        written = escape(", ".join(map(str, paths)))
+        out.print(f"[green]✓[/] Written: {written}, {len(lines)} line{'s' if len(lines) != 1 else ''}")
         return
     tables = tables_of(public, release)
     if output is not None and len(tables) > 1:

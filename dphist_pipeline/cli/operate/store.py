@@ -227,8 +227,9 @@ def pages(
     """Writes all cards that are outdated, and the catalogue, with this version.
 
     Run it after an upgrade that corrected what pages say, after a change of
-    about.json, or where `dphist doctor` names a page; with a SPEC whose
-    `figures` changed, for those of all periods. Cards are made from the
+    about.json, or where `dphist doctor` names a page. A store does not know
+    where specs lie: name the SPEC whose `figures` changed, for those of all
+    periods; else they are computed as declared last. Cards are made from the
     published files, which stay as they are. Spends nothing and reads no
     record. A page that this version would write again stays.
     """

@@ -218,13 +218,12 @@ class Asking:
         def key(row: Mapping[str, Any]) -> tuple[object, ...]:
             return row["period"], row["revision"], *_values(figure, row).values()
 
-        rows = []
-        count_by_key = {key(count): count for count in counts}
+        by_key, rows = {key(count): count for count in counts}, list[dict[str, Any]]()
         for mean in means:
-            count = count_by_key[key(mean)]
-            is_known = count["ci_lower"] is None or count["ci_lower"] > 0
-            reason = {} if is_known else {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
-            rows.append({**mean, "rows": count, **reason})
+            if (count := by_key.get(key(mean))) is not None:
+                is_known = count["ci_lower"] is None or count["ci_lower"] > 0
+                reason = {} if is_known else {"ci_lower": None, "reason": NOT_ABOVE_NOISE}
+                rows.append({**mean, "rows": count} | reason)
         return rows
 
     def _call(

@@ -308,7 +308,7 @@ def test_a_number_that_follows_from_a_units_rows_may_be_an_amount(
             unit: (one.parts * min(number, high) // high, MARKS * UNDECLARED * (number > high))
             for unit, number in expected.items()
         }
-        assert domain_of([axis.normalised() for axis in one.axes]) == one.domain
+        assert domain_of([axis.as_json() for axis in one.axes]) == one.domain
 
 
 def test_history_is_read_and_not_counted() -> None:

@@ -71,7 +71,8 @@ class AmountRelease(Protocol):
 
 def is_amount(axis: Any) -> bool:
     """Whether an axis of a spec is an amount, read from a column or derived of a unit's own rows."""
-    return isinstance(axis.axis, AmountAxis)
+    # Not by `axis.axis`, which makes all bins of an axis, however many these are.
+    return getattr(axis, "amount", None) is not None
 
 
 def parts_for(sensitivity: int, epsilon: Fraction) -> int | None:

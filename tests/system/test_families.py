@@ -83,7 +83,7 @@ def spec_of(folder: Path, **changes: Any) -> ReleaseSpec:
 def counted(folder: Path, frame: pl.DataFrame, **changes: Any) -> dict[tuple[int, ...], np.ndarray]:
     """Exact counts of what is measured, by the axes of each marginal."""
     frame.write_parquet(folder / "rows.parquet")
-    plan = plan_of(spec_of(folder, **changes), PeriodRule("none", "monday", "UTC", 0).named("all"))
+    plan = plan_of(spec_of(folder, **changes), PeriodRule("none", "monday", "UTC", 0).period_of("all"))
     ends = np.cumsum([marginal.cells for marginal in plan.marginals])
     with one_engine():
         parts = np.split(read_and_count(plan, folder), ends[:-1])
@@ -92,7 +92,7 @@ def counted(folder: Path, frame: pl.DataFrame, **changes: Any) -> dict[tuple[int
 
 def test_the_plan_of_a_release_measures_what_its_frozen_run_does(tmp_path: Path, monkeypatch: Any) -> None:
     """What serves a family best is found once, when a release begins; no later step asks again."""
-    spec, period = spec_of(tmp_path), PeriodRule("none", "monday", "UTC", 0).named("all")
+    spec, period = spec_of(tmp_path), PeriodRule("none", "monday", "UTC", 0).period_of("all")
     (tmp_path / "rows.parquet").touch()
     run, derived = mechanism_run_of(spec), plan_of(spec, period)
     monkeypatch.setattr(plans, "shares_for", None)

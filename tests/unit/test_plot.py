@@ -56,8 +56,8 @@ def bars(picture: ElementTree.Element) -> list[tuple[float, float, float, float]
 def intervals(picture: ElementTree.Element) -> list[tuple[float, float]]:
     """Where the line of every standing interval starts, and how far down it goes."""
     paths = [mark.attrib["d"] for mark in picture.iter(f"{SVG}path") if mark.get("stroke") == INK]
-    ends = [re.fullmatch(r"\S+ (-?[\d.]+)V(-?[\d.]+)", line) for path in paths for line in path.split("M")[1:]]
-    return [(float(end[1]), float(end[2]) - float(end[1])) for end in ends if end]
+    ends = [re.match(r"\S+ (-?[\d.]+)v(-?[\d.]+)m", line) for path in paths for line in path.split("M")[1:]]
+    return [(float(end[1]), float(end[2])) for end in ends if end]
 
 
 def texts(picture: ElementTree.Element) -> list[str]:

@@ -199,7 +199,7 @@ def test_the_latest_period_is_over_and_the_next_is_not(length: str, zone: str) -
         periods.refuse_unfinished(latest, now)
         assert latest.end is not None
         with pytest.raises(PeriodError, match="can be released from"):
-            periods.refuse_unfinished(periods.named(latest.end.date().isoformat()), now)
+            periods.refuse_unfinished(periods.period_of(latest.end.date().isoformat()), now)
         now += timedelta(days=5, hours=7, minutes=31)
 
 
@@ -220,12 +220,12 @@ def test_a_period_that_is_not_over_is_refused_until_its_delay_has_passed() -> No
 
 def test_the_next_release_is_told_until_the_last_one() -> None:
     weekly = rule(delay=3)
-    assert weekly.next_release(weekly.named("2026-03-02")) == date(2026, 3, 19)
+    assert weekly.next_release(weekly.period_of("2026-03-02")) == date(2026, 3, 19)
     ending = PeriodRule("month", "monday", "UTC", 0, last_day="2026-02-10")
     assert ending.next_release(ending.period_of("2026-01-01")) == date(2026, 3, 1)
     assert ending.next_release(ending.period_of("2026-02-01")) is None
     endless = PeriodRule("none", "monday", "UTC", 0)
-    assert endless.next_release(endless.named("all")) is None
+    assert endless.next_release(endless.period_of("all")) is None
 
 
 def test_a_clock_that_cannot_be_right_is_refused() -> None:
@@ -247,4 +247,4 @@ def test_a_clock_that_cannot_be_right_is_refused() -> None:
 )
 def test_the_advised_period_is_one_of_the_release(length: Length, key: str, advice: str) -> None:
     with pytest.raises(PeriodError, match=advice):
-        PeriodRule(length, "monday", "UTC", 0).named(key)
+        PeriodRule(length, "monday", "UTC", 0).period_of(key)

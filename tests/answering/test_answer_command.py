@@ -203,7 +203,7 @@ def test_rates_take_a_population_from_a_file(store: Store, tmp_path: Path) -> No
             "county",
             "--mean",
             "age",
-        ): "axis 'age': is no amount: a sum or mean of its bins is asked of one value",
+        ): "axis age has an open bin; say where its values end",
         ("--population", str(file)): "--population goes with --by",
         ("--standardise", "age"): "--standardise goes with --population, and with --by or no other question",
         (

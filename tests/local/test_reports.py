@@ -227,11 +227,11 @@ PEAK = """
 import re, sys
 from pathlib import Path
 from reports_scenario import QUESTION
-from dphist_pipeline.local.reports import tallied
+from dphist_pipeline.local.reports import tally_of
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 before = peak()
-tally, refused = tallied(QUESTION, [Path(name) for name in sys.argv[1:]])
+tally, refused = tally_of(QUESTION, [Path(name) for name in sys.argv[1:]])
 print(tally.reports, sum(refused.values()), (peak() - before) // 1024)
 """
 

@@ -100,13 +100,14 @@ def test_exports_tell_no_figure_below_the_limit_and_no_interval_around_one(
     write_export(Exported.read(public, "weekly", decimals=1), to, file)
     if to == "px":
         px = px_reader.read(file.read_text(encoding="utf-8"))
-        late = [
-            [cell for key, cell in px.cells.items() if key[0].startswith("2026-03-09") and key[-1] == name]
+        late = {
+            name: [cell for key, cell in px.cells.items() if key[0].startswith("2026-03-09") and key[-1] == name]
             for name in px.keywords["VALUES", "content"]
-        ]
-        assert late[0] == ["...", "...", "...", 10.0, 57.5] and late[1] == ["...", "...", "...", "...", 57.0]
-        assert late[5][:4] == ["..."] * 4 and isinstance(late[5][4], float)
-        assert late[3][:4] == late[4][:4] == [".."] * 4 and isinstance(late[3][4], float)
+        }
+        whole, estimate, unbiased, _, lower, upper = late.values()
+        assert next(iter(late)) == "Whole number" and whole[:4] == ["..."] * 4 and isinstance(whole[4], float)
+        assert estimate == ["...", "...", "...", 10.0, 57.5] and unbiased == ["...", "...", "...", "...", 57.0]
+        assert lower[:4] == upper[:4] == [".."] * 4 and isinstance(lower[4], float)
         assert px.keywords["DATASYMBOL3",] == ["below 10"] and "adds no protection" in "".join(px.keywords["NOTEX",])
         return
     if to == "xlsx":

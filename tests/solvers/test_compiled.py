@@ -13,17 +13,17 @@ from dphist_pipeline.solvers import _compiled
 from dphist_pipeline.solvers.trees import tree_consistency
 
 CALLER = """
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 from callee import step
 
-@compiled
+@compile_function
 def twice(number):
     return 2 * step(number)
 """
 CALLEE = """
-from dphist_pipeline.solvers._compiled import compiled
+from dphist_pipeline.solvers._compiled import compile_function
 
-@compiled
+@compile_function
 def step(number):
     return number + {more}
 """

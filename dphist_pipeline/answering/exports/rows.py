@@ -152,6 +152,8 @@ class Exported:
 def near_zero(publication: Publication) -> CellsNearZero:
     """How many of its published cells noise hides."""
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(["ci_lower", "ci_upper"])
+    if rows.num_columns < 2:  # of a file of an older version, which has no intervals
+        return CellsNearZero()
     return CellsNearZero.of(*(column.to_numpy() for column in rows.columns))
 
 

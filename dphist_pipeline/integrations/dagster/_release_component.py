@@ -10,7 +10,7 @@ engine's message. Running a partition again replays what was published. The ledg
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -198,14 +198,10 @@ def _step(spec: ReleaseSpec, storage: base.Storage, parts: Parts, publishes: boo
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        keys = _keys(spec, context)
-        totals = Totals(many=len(keys) >= FEW_PERIODS)
+        def release(key: str | None) -> AssetOutcome:
+            return _release_period(spec, storage, context, key, publishes)
 
-        def work(key: str | None) -> AssetOutcome:
-            return _with_numbers(spec, context, totals, _release_period(spec, storage, context, key, publishes))
-
-        with catalogue_process():  # one for all periods of a backfill
-            yield from report_outcomes(spec, context, parts, keys, work, publishes=publishes)
+        yield from _outcomes_of_periods(spec, context, parts, release, publishes=publishes)
 
     return run
 
@@ -294,6 +290,25 @@ def _publish_period(
     return AssetOutcome(key, charged, conditions, publication, statement, run.store, not_copied=not_copied)
 
 
+def _outcomes_of_periods(
+    spec: ReleaseSpec,
+    context: dg.AssetExecutionContext,
+    parts: Parts,
+    work: Callable[[str | None], AssetOutcome],
+    draws: bool = True,
+    publishes: bool = True,
+) -> Iterator[Any]:
+    """Works on the periods of a step as `report_outcomes` does, with one process for their catalogue."""
+    keys = _keys(spec, context)
+    totals = Totals(many=len(keys) >= FEW_PERIODS)
+
+    def work_with_numbers(key: str | None) -> AssetOutcome:
+        return _with_numbers(spec, context, totals, work(key))
+
+    with catalogue_process():
+        yield from report_outcomes(spec, context, parts, keys, work_with_numbers, draws=draws, publishes=publishes)
+
+
 def _with_numbers(
     spec: ReleaseSpec, context: dg.AssetExecutionContext, totals: Totals, outcome: AssetOutcome
 ) -> AssetOutcome:
@@ -341,13 +356,9 @@ def _publishing(spec: ReleaseSpec, storage: base.Storage, parts: Parts) -> dg.As
         required_resource_keys=storage.keys,
     )
     def run(context: dg.AssetExecutionContext) -> Any:
-        keys = _keys(spec, context)
-        totals = Totals(many=len(keys) >= FEW_PERIODS)
+        def publish(key: str | None) -> AssetOutcome:
+            return _publish_approved(spec, storage, context, key)
 
-        def work(key: str | None) -> AssetOutcome:
-            return _with_numbers(spec, context, totals, _publish_approved(spec, storage, context, key))
-
-        with catalogue_process():
-            yield from report_outcomes(spec, context, parts, keys, work, draws=False)
+        yield from _outcomes_of_periods(spec, context, parts, publish, draws=False)
 
     return run

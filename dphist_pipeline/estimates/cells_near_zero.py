@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import gettext, ngettext, whole
-from dphist_pipeline.estimates.known_figures import counts_the_same
+from dphist_pipeline.estimates.known_figures import totals_are_known
 from dphist_pipeline.estimates.noisy import Unbiased
 
 Reals = NDArray[np.float64]
@@ -32,12 +32,12 @@ class CellsNearZero:
 
     @classmethod
     def of(cls, lower: Reals, upper: Reals) -> CellsNearZero:
-        """Those of a table, by the ends of its intervals; nan for a cell without one."""
+        """Counts cells by the ends of their intervals; nan for a cell without one."""
         return cls(*(int(np.count_nonzero(some)) for some in (~np.isnan(lower), lower <= 0, upper < 0)))
 
     @classmethod
     def of_estimate(cls, unbiased: Unbiased | None) -> CellsNearZero:
-        """Those of a table, by its unbiased estimates; none where the mechanism paid for none."""
+        """Counts the cells of a table by its unbiased estimates; none where the mechanism paid for none."""
         if unbiased is None:
             return cls()
         half = unbiased.half_widths()
@@ -45,7 +45,7 @@ class CellsNearZero:
 
     @classmethod
     def together(cls, tables: Sequence[CellsNearZero]) -> CellsNearZero:
-        """Those of some tables."""
+        """Adds up the counts of several tables."""
         return cls(*(sum(getattr(near, name) for near in tables) for name in ("cells", "reaching", "below")))
 
     @property
@@ -72,11 +72,7 @@ def has_whole_first(audit: Mapping[str, Any], near: CellsNearZero) -> bool:
 
     Cards, files and the picker ask this. There are no whole counts of an amount, whose rows are split.
     """
-    return "amount" not in audit and (_totals_are_known(audit) or near.are_most)
-
-
-def _totals_are_known(audit: Mapping[str, Any]) -> bool:
-    return "invariants" in audit and counts_the_same(audit)
+    return "amount" not in audit and (totals_are_known(audit) or near.are_most)
 
 
 def first_in_words(audit: Mapping[str, Any], tables: Sequence[CellsNearZero]) -> str:
@@ -84,7 +80,7 @@ def first_in_words(audit: Mapping[str, Any], tables: Sequence[CellsNearZero]) ->
     sparse = sum(has_whole_first(audit, near) for near in tables)
     if not sparse:
         return ""
-    if _totals_are_known(audit):
+    if totals_are_known(audit):
         return gettext("Whole numbers meet totals that were public before, so they stand first in files and answers.")
     if len(tables) > 1:
         return gettext(

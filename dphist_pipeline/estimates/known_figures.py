@@ -38,12 +38,14 @@ from dphist_pipeline.base.domain import Domain, Figures, texts_at
 Labels = NDArray[np.int64]
 
 
-def counts_the_same(audit: Mapping[str, Any]) -> bool:
-    """Whether the figures of a release count what its tables count, by its audit.
+def totals_are_known(audit: Mapping[str, Any]) -> bool:
+    """Whether a release has public figures that count what its tables count, by its audit.
 
     Where every row is a unit of its own, rows, persons and counted rows are the same. Else a table counts persons (its
     units) if one row of each is kept, and never all rows.
     """
+    if "invariants" not in audit:
+        return False
     if audit["privacy_unit"] == "row":
         return True
     return bool(audit["invariants"]["counts"] == "persons" and audit["max_rows_per_unit"] == 1)
@@ -148,9 +150,9 @@ def known_figures(audit: Mapping[str, Any], domain: Domain, whole: Domain) -> Kn
 
     `whole`: see `KnownFigures.of`.
     """
-    met = audit.get("invariants")
-    if not met or not counts_the_same(audit):
+    if not totals_are_known(audit):
         return None
+    met = audit["invariants"]
     return KnownFigures.of(Figures(met["level"], met["figures"]), domain, whole)
 
 

@@ -26,7 +26,7 @@ from dphist_pipeline.estimates import notes
 from dphist_pipeline.estimates.answers import Answer, found_in_row
 from dphist_pipeline.estimates.chosen_cells import box_as_json, chosen_cells
 from dphist_pipeline.estimates.estimate import answer_box, with_known
-from dphist_pipeline.estimates.known_figures import KnownFigures, counts_the_same
+from dphist_pipeline.estimates.known_figures import KnownFigures, totals_are_known
 from dphist_pipeline.mechanisms import tables as mechanism
 from dphist_pipeline.publishing._release_history import history, number_in_words
 from dphist_pipeline.publishing.derived_files import DerivedFiles
@@ -295,9 +295,9 @@ def test_figures_that_count_something_else_are_not_told_as_known(tmp_path: Path)
     }.items():
         made = publish_family(public, AXES, [["state"]], release=release, **facts)["state"]
         table = Publication.read(made.path)
-        assert not counts_the_same(table.audit) and table.answer({"state": "a"}).basis == "linear"
+        assert not totals_are_known(table.audit) and table.answer({"state": "a"}).basis == "linear"
     for counts in ("persons", "rows"):
-        assert counts_the_same({"privacy_unit": "row", "max_rows_per_unit": 1, "invariants": {"counts": counts}})
+        assert totals_are_known({"privacy_unit": "row", "max_rows_per_unit": 1, "invariants": {"counts": counts}})
 
 
 @pytest.mark.parametrize("level", ["state", "county"])

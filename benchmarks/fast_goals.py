@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from compare import BOUND, EPSILON, HERE, SPEC, _environment, _write_records
 
 SIDE, ROWS_A_PERSON = 20, 2.42
-# Of each goal: what is measured, beside what, and the most that the ratio may be.
+# Each goal has a name, what it is measured beside, and the most that the ratio may be.
 GOALS = {
     "release, 5,000 rows": ("the version before", 0.55),
     "replay": ("the version before", 0.5),

@@ -77,7 +77,7 @@ class Way:
 
 
 def cities() -> dict[str, City]:
-    """Those whose salaries are there, and an invented one as large as the paper's San Francisco.
+    """Gives the cities whose salaries are there, and an invented one as large as the paper's San Francisco.
 
     Consumers divide the range from the least to the largest salary of the paper's table 1.
     """

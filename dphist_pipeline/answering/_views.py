@@ -32,7 +32,7 @@ _COMMENTS = {
     KNOWN_GROUP: "number of the group of the cell in dph_known; null without public figures",
 }
 _KEY = ("period", "revision", "cell_number", KNOWN_GROUP)
-# Of a cell beside public figures: the figure itself, or what it leaves; as macros answer.
+# How a view shows a cell that public figures limit: as macros answer, by the figure itself or cut off at it.
 _IS_KNOWN = "WHEN k.cells = 1 OR k.figure = 0 THEN k.figure"
 _BESIDE_FIGURES = {
     "estimate": f"CASE {_IS_KNOWN} ELSE t.estimate END",

@@ -70,7 +70,6 @@ def _mapping(fields: Mapping[str, FieldInfo], schemas: Mapping[str, Schema], req
     return _or_template({"type": "object", **closed})
 
 
-_FLAG = _or_template({"type": "boolean"})
 _EDGE = _or_template({"type": ["number", "string"]})
 
 

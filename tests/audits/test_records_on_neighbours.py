@@ -139,7 +139,7 @@ WEEK = {"period": "week", "period_column": "at", "period_format": "iso", **OF_WA
 NEW = {"name": "new", "of_unit": "is_new", "of": "ward", "within": "5 days"}
 GAP = {"name": "gap", "of_unit": "days_since", "within": "7 days", "edges": [0, 1, 8], "other": True}
 VISITS = {"name": "visits", "of_unit": "count", "amount": [0, 3]}
-# Of amounts, and of what follows from several rows of a unit.
+# These specs have an amount, or axes that follow from several rows of a unit.
 PER_UNIT: dict[str, dict[str, Any]] = {
     "amounts": {"axes": [AMOUNT, WARD], **OF_WARD},
     "derived": {"axes": [WARD, NEW, GAP], **WEEK},

@@ -171,16 +171,17 @@ def figures_as_facts(figures: Figures, counts: str) -> dict[str, Any]:
 
 def figures_in(facts: Mapping[str, Any]) -> Figures:
     """The figures in `invariants` of an audit."""
-    levels, values, cells = levels_in(facts), [], [facts["figures"]]
+    levels = tuple(facts["levels"]) if "levels" in facts else (facts["level"],)
+    values, cells = [], [facts["figures"]]
     for _ in levels:
         values.append(tuple(cells[0]))
         cells = [cell[value] for cell in cells for value in values[-1]]
     return Figures(levels, tuple(values), np.array(cells, dtype=np.int64).reshape([len(texts) for texts in values]))
 
 
-def levels_in(facts: Mapping[str, Any]) -> tuple[str, ...]:
+def levels_in_words(facts: Mapping[str, Any]) -> str:
     """What the figures in `invariants` of an audit are given by."""
-    return tuple(facts["levels"]) if "levels" in facts else (facts["level"],)
+    return " × ".join(figures_in(facts).levels)
 
 
 def _nested(values: Sequence[Sequence[str]], rows: NDArray[np.int64]) -> dict[str, Any]:

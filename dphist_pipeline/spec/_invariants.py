@@ -5,9 +5,9 @@ are axes of categories, or levels of them, and a row gives the figure of one com
 combination has a figure, and an axis without a column is summed over. A file with the columns `level` and `value` gives
 figures by one level at a time, for several levels one after another.
 
-Figures by other levels, or by fewer axes, must be sums of the finest ones: one table of figures holds all others. Tables
-of figures that only cross, such as county by sex and county by age, are refused: whether whole numbers that meet several
-of them exist cannot be decided in a useful time, and whole counts are fitted within the groups of one.
+Figures by other levels, or by fewer axes, must be sums of the finest ones: one table of figures holds all others.
+Tables of figures that only cross, such as county by sex and county by age, are refused: whether whole numbers that meet
+several of them exist cannot be decided in a useful time, and whole counts are fitted within the groups of one.
 
 Messages tell a mistake by its rule and line. They hold nothing of the file, which may be another one by mistake.
 """

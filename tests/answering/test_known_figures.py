@@ -167,8 +167,9 @@ def figure_groups(domain: Domain, *more: str) -> np.ndarray:
     return labels
 
 
-@pytest.mark.parametrize("more", [(), ("sex",)])
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize(
+    ("name", "more"), [*((name, ()) for name in CHOICES), ("county_sex", ("sex",)), ("age_sex", ("sex",))]
+)
 def test_every_box_is_known_exactly_where_figures_add_up_to_it(
     folder: Path, by_sex: dict[str, Release], name: str, more: tuple[str, ...]
 ) -> None:
@@ -179,7 +180,7 @@ def test_every_box_is_known_exactly_where_figures_add_up_to_it(
     alone = duckdb.connect()  # no other table of the family answers
     create_tables(alone, [(table.folder, table.audit)], macros=["dph_box"], described=False)
     groups = figure_groups(table.domain, *more)
-    for chosen in product(*axes.values()):
+    for chosen in [*product(*axes.values())][:: 3 if more else 1]:
         box = {axis: one for axis, one in zip(axes, chosen, strict=True) if one != "all"}
         question = {"box": box_as_json(table.domain, box)}
         asked = alone.sql(f"FROM dph_box('family_{name}', $box)", params=question).to_arrow_table()

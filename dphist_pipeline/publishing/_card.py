@@ -102,6 +102,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
         axes=[axis_facts(axis, audit) for axis in axes],
+        axes_of_rows=[axis_facts(axis, audit) for axis in domain.axes],
         amount=amount,
         cells=domain.cells,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
@@ -416,7 +417,7 @@ def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tup
     first = domain.axes[0].name
     for cells in (10, 100, 1000, 10_000):
         if isinstance(unbiased, NoisyCells) and cells < domain.cells:
-            yield gettext("any cells chosen before looking"), cells, float(unbiased.law.half_width_of_sum(cells))
+            yield gettext("any cells chosen before looking"), cells, float(unbiased.half_width_of_cells(cells))
         elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
             width = unbiased.half_width_of_box([np.arange(cells), *one[1:]])
             label = gettext(

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from office import Office
 
+from dphist_pipeline.answering.cells_beyond_chance import cells_above_zero
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.workbench.planning.stand_ins import read_publication
 
 WARD = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
 COST = {"column": "cost", "amount": [0, 1000], "measured_in": "EUR"}
@@ -78,6 +80,9 @@ def test_files_sql_and_python_say_the_same(made: Office) -> None:
     marginal = {row["ward"]: row for row in release.marginal(["ward"]).to_dicts()}
     assert by_name["rows", "surgery"]["ci_lower"] == pytest.approx(marginal["surgery"]["ci_lower"])
     assert by_name["rows", "other"]["value"] is None and by_name["mean_cost", "other"]["value"] is None  # show_below
+    assert cells_above_zero([made.published()]).cells == 3
+    counts = read_publication("wards", made.store / "public").counts
+    assert counts.tolist() == [round(max(0, marginal[ward]["unbiased"])) for ward in ("surgery", "medicine", None)]
     cells = pq.read_table(made.published().parents[1] / "latest" / "cells.parquet").to_pylist()
     assert [row["ward"] for row in cells] == ["surgery", "medicine", None] and "cost" not in cells[0]
 

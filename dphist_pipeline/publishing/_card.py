@@ -151,9 +151,15 @@ def amount_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> di
         "unit": audit["amount"].get("measured_in", ""),
         "figures": table,
         "note": translate(figures.mean.note) if figures.mean.note and not hidden else "",
-        "cut": None if cut is None else shown_number(max(0.0, float(cut["estimate"]))),
+        "cut": None if cut is None else _with_ends(cut),
         "seen": seen,
     }
+
+
+def _with_ends(row: Mapping[str, Any]) -> str:
+    """A number of a quality table with its interval, none below 0."""
+    number, low, high = (shown_number(max(0.0, float(row[name]))) for name in ("estimate", "ci_lower", "ci_upper"))
+    return gettext("%(number)s (%(low)s to %(high)s, 95 %%)", number=number, low=low, high=high)
 
 
 def rendered_by(audit: Mapping[str, Any]) -> str:

@@ -284,7 +284,7 @@ BOUNDARY = (
         "dphist_pipeline/confidential/row_tables.py",
         (
             *("unit/test_row_queries.py", "unit/test_row_marks.py", "unit/test_misfiled_rows.py"),
-            "attacks/test_exact_files_that_stay.py",
+            *("unit/test_split_amounts.py", "attacks/test_exact_files_that_stay.py"),
         ),
         (
             Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
@@ -306,6 +306,8 @@ BOUNDARY = (
             Mutation("(number - within[0])", "number", "failures of another axis"),
             Mutation("np.maximum(place, np.where", "(0 * place + np.where", "the last axis decides a row's place"),
             Mutation("2 if axes", "1 if axes", "dropped rows count as others"),
+            Mutation("| ((digit == UNDECLARED) &", "& ((digit == UNDECLARED) &", "a cut amount drops its row"),
+            Mutation("first, _ = count_amounts", "_, first = count_amounts", "parts that are cut count as rows"),
             Mutation("staged, marks)[1].sum()", "staged, marks)[1].size", "equal misfiled rows count once"),
             Mutation(
                 'if plan.marginals else ["code"]',

@@ -416,7 +416,7 @@ def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tup
     first = domain.axes[0].name
     for cells in (10, 100, 1000, 10_000):
         if isinstance(unbiased, NoisyCells) and cells < domain.cells:
-            yield gettext("any cells chosen before looking"), cells, float(unbiased.law.half_width_of_sum(cells))
+            yield gettext("any cells chosen before looking"), cells, unbiased.half_width_of_box([np.arange(cells)])
         elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
             width = unbiased.half_width_of_box([np.arange(cells), *one[1:]])
             label = gettext(

@@ -77,11 +77,14 @@ def test_bars_have_the_ends_of_their_cells() -> None:
     assert right.labels[0] == "over 0 to 0.1"
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> None:
+@pytest.mark.parametrize("kind", ["cells", "rows of an amount", "linear"])
+def test_sums_and_intervals_are_the_answers_to_the_same_boxes(kind: str) -> None:
     axes = [{"column": "x", "start": 0, "stop": 100, "width": 1}, WARD]
     shown = grid(axes)
-    if linear:
+    if kind == "rows of an amount":
+        both_ends = NoisyCells(shown.values, SCALE, parts=8, draws=2)
+        shown = Grid.of_all(shown.domain, shown.values, both_ends)
+    if kind == "linear":
         shared = (SharedNoise(-3.0, (4, 4)), SharedNoise(-2.0, (2, 2)), SharedNoise(60.0, (1, 1)))
         shown = Grid.of_all(shown.domain, shown.values, NestedCells(shown.values, SCALE, shared))
     found = marginal(shown, [1, 0], [30, 20])

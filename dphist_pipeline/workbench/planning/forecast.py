@@ -220,7 +220,7 @@ class Forecast:
         own = next(expected for expected in self.found if expected.epsilon == plan.epsilon)
         errors = [f"of {_name_for_readers(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
         lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(errors)}."]
-        by_law = not plan.forecaster.counts
+        by_law = all(expected.by_law for expected in self.found)
         lines += [_recommendation(recommendation, by_law) for recommendation in self.recommended()]
         lines += [*self._says_little(), *self._poor_cells()]
         if plan.units is not None:

@@ -99,6 +99,18 @@ def test_sums_and_intervals_are_the_answers_to_the_same_boxes(kind: str) -> None
             )
 
 
+def test_bars_of_an_amount_have_the_intervals_of_their_rows() -> None:
+    """Rows are the sum of two draws: 1.4 times as wide as an end."""
+    axes = [{"column": "x", "start": 0, "stop": 100, "width": 1}, {"column": "cost", "amount": [0, 10]}]
+    values = np.arange(200.0).reshape(100, 2)
+    made = Estimate(domain_of(axes), values, (), NoisyCells(values, SCALE, 1 << 16))
+    found = marginal(Grid.of_all(made.of_rows.domain, made.of_rows.values, made.of_rows.unbiased), [0], [20])
+    assert found.low is not None and found.high is not None
+    for run in (0, 7, 19):
+        answer = answer_box(made.of_rows, {"x": (run * 5.0, run * 5.0 + 5)})
+        assert (found.low[run], found.high[run]) == (answer.ci_lower, answer.ci_upper)
+
+
 @pytest.mark.parametrize("delta", [0.0, -0.1])
 def test_bars_of_reports_have_the_intervals_of_their_own_sums(delta: float) -> None:
     axes = [{"column": "x", "start": 0, "stop": 120, "width": 1}]

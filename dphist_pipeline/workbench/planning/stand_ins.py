@@ -157,7 +157,8 @@ def read_publication(release: str, public: Path | None) -> EarlierPeriod:
     audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
     if "withdrawn" in audit:
         raise stand_in_refused(release, f"its latest publication, period {audit['period']}, was withdrawn")
-    return _earlier(release, audit, _estimates(folder, audit))
+    counts, amount = _estimates(folder, audit), domain_of(audit["axes"]).amount
+    return _earlier(release, audit, counts if amount is None else counts.sum(axis=amount))
 
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:

@@ -185,8 +185,16 @@ def test_the_tables_of_a_picture_have_the_reliability_of_every_number() -> None:
         ]
         assert sums.words.ravel().tolist() == expected and len({*expected}) > 1
         cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
-        told = cells[3::4] if len(axes) == 1 else [cell.rpartition(")")[2].strip(",\u00a0") or "good" for cell in cells]
+        told = (
+            [cell.partition(" (")[0] for cell in cells[3::4]]
+            if len(axes) == 1
+            else [cell.rpartition(")")[2].strip(",\u00a0") or "good" for cell in cells]
+        )
         assert sorted(map(str, told)) == sorted(expected)
+        if len(axes) == 1:  # the last bin has 180
+            half = (sums.high[-1] - sums.low[-1]) / 2
+            assert cells[-1] == f"good (±\u00a0{100 * half / 180:.{0 if half > 17.9 else 1}f}\u00a0%)"
+            assert cells[3] == "poor"  # below 0
     unmeasured = picture_facts(Picture.of_grid(grid([AGE], None)))["tables"]
     assert unmeasured[0]["header"] == ["age", "estimate"]
 

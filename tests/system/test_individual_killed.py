@@ -210,7 +210,7 @@ def finish(year: Year, happens: Happens) -> None:
 @pytest.mark.parametrize(
     ("happens", "every"),
     [
-        pytest.param(nothing, 10, marks=pytest.mark.slow),
+        pytest.param(nothing, 20, marks=pytest.mark.slow),
         pytest.param(nothing, 1, marks=pytest.mark.soak),
         *(pytest.param(happens, 3, marks=pytest.mark.soak) for happens in DAMAGE),
     ],

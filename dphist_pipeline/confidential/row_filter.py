@@ -39,7 +39,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,18 +48,19 @@ from typing import BinaryIO
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from dphist_pipeline.base.engine_versions import installed_minor
 from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.base.sql_files import literal, statement
-from dphist_pipeline.confidential.cube import write_granted_cube
+from dphist_pipeline.confidential.cube import count_each
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.source import engine_settings, with_enough_memory, withheld
 from dphist_pipeline.confidential.row_queries import FilteredUnits
 
-NOBODY = "SELECT CAST(NULL AS UUID) AS unit, 0 AS paid, 0 AS \"left\" WHERE false"
+NOBODY = 'SELECT CAST(NULL AS UUID) AS unit, 0 AS paid, 0 AS "left" WHERE false'
 PROBLEM = "what its units have paid could not be worked out: no memory or disk left? Nothing was charged for it."
 KEY_BYTES = 24  # 32 letters, which are one block of SHA-256 with a name of at most 23 bytes
 # The checksum stands in a file's last bytes, after this mark.
@@ -121,7 +122,7 @@ def write_state(
     held = {**facts, "key": before.key if before is not None else secrets.token_urlsafe(KEY_BYTES)}
     query = statement(
         "ingest/next_state",
-        named=literal(str(_named_rows(plan, staged, held["key"]))),
+        units=literal(str(_named_units(plan, staged, held["key"]))),
         before=NOBODY if before is None else f"SELECT * FROM read_parquet({literal(str(before.path))})",
         rows=str(plan.max_rows_per_unit),
         pays=str(pays),
@@ -131,84 +132,72 @@ def write_state(
         target=literal(str(path)),
     )
     make_folder(path.parent)
-
-    def write() -> None:
-        path.unlink(missing_ok=True)  # of an attempt with less memory
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        _run(query, staged.parent, path.parent)
-        with path.open("r+b") as file:
-            place, checksum = _checksum(file)
-            file.seek(place)
-            file.write(checksum)
-
-    _write(plan, write)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    _run(plan, query, staged.parent, path.parent)
+    with path.open("r+b") as file:
+        place, checksum = _checksum(file)
+        file.seek(place)
+        file.write(checksum)
     sync_file(path)
     sync_folder(path.parent)
     return State(path, held)
 
 
-def count_granted(plan: CountingPlan, staged: Path, state: State) -> Path:
-    """Bounds and counts the staged rows, of each unit as many as a charge's state grants it.
-
-    Gives the file of the cube, beside the staged rows, which stay.
+def count_granted(plan: CountingPlan, staged: Path, state: State) -> NDArray[np.int64]:
+    """Bounds and counts the staged rows, of each unit as many as a charge's state grants it; shape (cells,).
 
     Raises:
         SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
     """
-    named, folder = _named_rows(plan, staged, state.key), staged.parent / "granted"
-
-    def share_out() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        parts = {"named": literal(str(named)), "state": literal(str(state.path)), "target": literal(str(folder))}
-        _run(statement("ingest/granted_rows", **parts), staged.parent, state.path.parent)
-
-    _write(plan, share_out)
+    folder = staged.parent / "granted"
+    query = statement(
+        "ingest/granted_rows",
+        staged=literal(str(staged)),
+        units=literal(str(_named_units(plan, staged, state.key))),
+        state=literal(str(state.path)),
+        target=literal(str(folder)),
+    )
+    _run(plan, query, staged.parent, state.path.parent)
     granted = {int(part.name.removeprefix("granted=")): part for part in folder.glob("granted=*")}
-    cube = write_granted_cube(plan, granted, staged.parent)
+    counts = count_each(plan, granted)
     shutil.rmtree(folder, ignore_errors=True)
-    return cube
+    return counts
 
 
 def units_left_out(plan: CountingPlan, state: State) -> FilteredUnits:
     """How many units the charge of a state is the first of its year to leave out; all other numbers are 0."""
-
-    def marked() -> int:
-        left = parquet.read_table(state.path, columns=["left"])["left"]
-        return sum(int(np.count_nonzero(part.to_numpy() == 2)) for part in left.chunks)
-
-    number, none = withheld(plan.source.written, PROBLEM, marked), np.zeros(0, dtype=np.int64)
-    return FilteredUnits(none, none, none, none, none, left_out=np.array([number], dtype=np.int64))
+    read = lambda: parquet.read_table(state.path, columns=["left"])["left"].to_numpy()  # noqa: E731
+    left, none = withheld(plan.source.written, PROBLEM, read), np.zeros(0, dtype=np.int64)
+    return FilteredUnits(none, none, none, none, none, left_out=np.array([np.count_nonzero(left == 2)]))
 
 
-def _named_rows(plan: CountingPlan, staged: Path, key: str) -> Path:
-    """The staged rows with the names of their units by a year's key, in a file beside them that is written once."""
-    named = staged.with_name(f"{staged.stem}_{hashlib.sha256(key.encode()).hexdigest()}.parquet")
+def _named_units(plan: CountingPlan, staged: Path, key: str) -> Path:
+    """The units of staged rows with their names by a year's key, in a file beside those rows that is written once."""
+    units = staged.with_name(f"{staged.stem}_{hashlib.sha256(key.encode()).hexdigest()}.parquet")
     rows = f"read_parquet({literal(str(staged))})"
     query = statement(
-        "ingest/named_rows",
+        "ingest/named_units",
         key=literal(key),
         staged=f"(SELECT DISTINCT * FROM {rows})" if plan.distinct else rows,
-        target=literal(f"{named}.draft"),
+        target=literal(str(units)),
     )
-
-    if not named.exists():
-        _write(plan, lambda: _run(query, staged.parent))
-        named.with_name(f"{named.name}.draft").replace(named)
-    return named
+    if not units.exists():
+        _run(plan, query, staged.parent)
+    return units
 
 
-def _write(plan: CountingPlan, work: Callable[[], None]) -> None:
-    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(work))
-
-
-def _run(query: str, *folders: Path) -> None:
+def _run(plan: CountingPlan, query: str, *folders: Path) -> None:
     """Runs a statement in a DuckDB that reaches these folders, the first of them a run's, and nothing else."""
-    with closing(duckdb.connect(config=engine_settings(folders[0]))) as connection:
-        allowed = ", ".join(literal(f"{path}/") for path in folders)
-        connection.execute(f"SET allowed_directories = [{allowed}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        connection.execute(query)
+
+    def run() -> None:
+        with closing(duckdb.connect(config=engine_settings(folders[0]))) as connection:
+            allowed = ", ".join(literal(f"{path}/") for path in folders)
+            connection.execute(f"SET allowed_directories = [{allowed}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            connection.execute(query)
+
+    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(run))
 
 
 def _checksum(file: BinaryIO) -> tuple[int, bytes]:

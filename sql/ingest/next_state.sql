@@ -1,18 +1,15 @@
 -- The state of a year after one more charge: what each unit has paid, how many of its rows the charge counts, and whether it is left out
 -- for the first time in the year (2), or was before (1).
--- In: rows of a period that lie in cells, with the names of their units; the state before, if there is one. Grain: one row per unit.
+-- In: the units that have rows in cells, with their names and how many rows; the state before, if there is one. Grain: one row per unit.
 -- A unit that is left out has rows in cells, and cannot pay for one. No expression here can raise an error for any unit.
 COPY (
-    WITH held AS (
-        SELECT name AS unit, count(*) AS held FROM read_parquet({named}) GROUP BY name
-    ),
-    known AS (
+    WITH known AS (
         SELECT
-            coalesce(held.unit, before.unit) AS unit,
+            coalesce(units.name, before.unit) AS unit,
             coalesce(before.paid, 0) AS paid,
             coalesce(before.left, 0) AS left_before,
-            coalesce(held.held, 0) AS held
-        FROM ({before}) AS before FULL JOIN held ON held.unit = before.unit
+            coalesce(units.held, 0) AS held
+        FROM ({before}) AS before FULL JOIN read_parquet({units}) AS units ON units.name = before.unit
     ),
     granted AS (
         SELECT *, greatest(least({rows}, ({pays} - paid) // {price}), 0) AS most

@@ -823,17 +823,13 @@ LEDGER = (
             Mutation(
                 "                found.append((adopted[0], epsilon, charge))\n", "                pass\n", "dated ahead"
             ),
-            Mutation(
-                "            _refuse_unfiltered(account, request)\n",
-                "            pass\n",
-                "a quality table for nothing",
-            ),
         ),
     ),
     Part(
         "dphist_pipeline/ledger/permissions.py",
         ("unit/test_individual_accounts.py",),
         (
+            Mutation("            _refuse_unfiltered(request)\n", "            pass\n", "a quality table for nothing"),
             Mutation("if reading is None or reading != fixed:", "if reading is None:", "people by other names"),
             Mutation(
                 "if reading is None or reading != fixed:", "if reading and reading != fixed:", "a query is allowed"

@@ -19,7 +19,7 @@ from unit.ledger_scenario import time_passes
 from dphist_pipeline.base.domain import AmountAxis, Domain
 from dphist_pipeline.confidential import row_filter
 from dphist_pipeline.errors import DphistError
-from dphist_pipeline.ledger import _replay
+from dphist_pipeline.ledger import _replay, moving
 from dphist_pipeline.ledger.books import Books
 from dphist_pipeline.ledger.entries import Account
 from dphist_pipeline.ledger.individual import PARTS, Granted, first_left_out, paid_by_year, price_of_row
@@ -738,6 +738,24 @@ def test_a_release_by_another_source_is_not_told_to_allow_it(office: Office) -> 
 def test_a_charge_that_could_count_nobody_is_refused_before_it_is_made(office: Office) -> None:
     assert refusal(lambda: office.ledger.check(office.request(0, epsilon=Fraction(7)))) == "counts_nobody"
     office.ledger.check(office.request(0, epsilon=Fraction(6)))
+
+
+def test_a_ledger_on_a_server_has_no_such_account(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, of_file = f"sqlite:///{office.folder}/moved.sqlite", moving.ledger_database
+    as_server = lambda url: of_server(of_file(url)) if str(url) == target else of_file(url)  # noqa: E731
+    monkeypatch.setattr(moving, "ledger_database", as_server)
+    move = lambda: moving.move(office.ledger.url, office.ledger.id, target, Operator.load())  # noqa: E731
+    assert refusal(move) == "individual_on_server"
+    office.week(0, PATIENTS)  # it is where it was
+    of_server(office.ledger._file)
+    another = replace(TERMS, name="another")
+    assert refusal(lambda: office.ledger.open_account(another, Operator.load(), READING)) == "individual_on_server"
+
+
+def of_server(database: Any) -> Any:
+    """A database in a file that says that it is on a server."""
+    database.__class__ = type("Served", (type(database),), {"engine": "postgresql"})
+    return database
 
 
 def test_another_host_is_refused(office: Office) -> None:

@@ -1,11 +1,12 @@
 """Rows, sums and means of an amount: error beside two other ways at one epsilon and bounds, coverage, and time.
 
-    python benchmarks/amounts.py [--releases 40000] [--rows 10000000]
+    python benchmarks/amounts.py [--releases 4e4] [--rows 1e7] [--to FILE]
 
-Prints JSON. `errors`: standard deviations of sum and mean over many releases of the same records: of two ends; of
-OpenDP's Laplace noise on a clipped sum and on a count, epsilon halved; and of Google's rule, written anew: amounts less
-the middle, added up, and a count, epsilon halved. `coverage`: how many of the 95 % intervals hold, in standard errors
-off 95 %. `time`: processor seconds of reading, bounding and counting with the amount, over those of rows alone.
+Writes JSON to benchmarks/results/amounts.json. `errors`: standard deviations of rows, sum and mean over many releases
+of the same records: of two ends; of OpenDP's Laplace noise on a clipped sum and on a count, epsilon halved; and of
+Google's rule, written anew: amounts less the middle, added up, and a count, epsilon halved. `coverage`: the share of
+95 % intervals that hold, and how many standard errors that is off 95 %. `seconds`: of the processor, for reading,
+bounding and counting rows alone and with the amount, the fewest of two turns in one process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import math
 import tempfile
 import time
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ import opendp.prelude as dp
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from rows import PROJECT
 
 from dphist_pipeline.base.domain import AmountAxis
 from dphist_pipeline.confidential.cube import write_cube
@@ -58,15 +61,14 @@ def split(amounts: Reals, low: float, high: float) -> tuple[float, float, float]
     return upper, amounts.size * PARTS - upper, float(cut.sum())
 
 
-def errors(releases: int) -> dict[str, Any]:
-    """Standard deviations of sum and mean, of this way and of two others, and their ratios."""
+def errors(releases: int) -> list[dict[str, Any]]:
+    """Standard deviations of rows, sum and mean, of this way and of two others, and this way's by theirs."""
     low, high, rows, mean, _ = SETTINGS[0]
     upper, lower, total = split(records(low, high, rows, mean), low, high)
     scale = KEPT / EPSILON
     noise = discrete_laplace(scale * PARTS, 2 * releases).reshape(2, releases)
     ours_upper, ours_lower = (upper + noise[0]) / PARTS, (lower + noise[1]) / PARTS
     ours = high * ours_upper + low * ours_lower
-    ours_mean = ours / (ours_upper + ours_lower)
 
     dp.enable_features("contrib")
     space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -75,22 +77,23 @@ def errors(releases: int) -> dict[str, Any]:
     draw_count = dp.m.make_laplace(*space, scale=float(KEPT / half))
     few = min(releases, 20_000)
     opendp = np.array([draw_sum(total) for _ in range(few)])
-    opendp_mean = opendp / np.array([draw_count(float(rows)) for _ in range(few)])
+    opendp_rows = np.array([draw_count(float(rows)) for _ in range(few)])
 
     generator, middle = np.random.default_rng(2), (low + high) / 2
     moved = total - rows * middle + generator.laplace(0, float(KEPT * (high - low) / 2 / half), releases)
     counted = rows + generator.laplace(0, float(KEPT / half), releases)
-    google, google_mean = moved + middle * counted, middle + moved / counted
-    spread = {
-        "two_ends": (float(ours.std()), float(ours_mean.std())),
-        "opendp": (float(opendp.std()), float(opendp_mean.std())),
-        "google": (float(google.std()), float(google_mean.std())),
+    google = moved + middle * counted
+    draws = {
+        "two ends": {"rows": ours_upper + ours_lower, "sum": ours, "mean": ours / (ours_upper + ours_lower)},
+        "OpenDP: clipped sum, and count": {"rows": opendp_rows, "sum": opendp, "mean": opendp / opendp_rows},
+        "Google: middle taken off, and count": {"rows": counted, "sum": google, "mean": middle + moved / counted},
     }
-    return {
-        "standard_deviation": {name: {"sum": one, "mean": two} for name, (one, two) in spread.items()},
-        "sum_of_opendp": spread["two_ends"][0] / spread["opendp"][0],
-        "mean_of_google": spread["two_ends"][1] / spread["google"][1],
-    }
+    spread = {way: {what: float(figure.std()) for what, figure in one.items()} for way, one in draws.items()}
+    own = spread["two ends"]
+    return [
+        {"way": way, **one, **{f"two_ends_by_it_{what}": own[what] / one[what] for what in one}}
+        for way, one in spread.items()
+    ]
 
 
 def coverage(releases: int) -> list[dict[str, Any]]:
@@ -111,14 +114,14 @@ def coverage(releases: int) -> list[dict[str, Any]]:
         found.append(
             {
                 **{"low": low, "high": high, "rows": rows, "mean": mean, "cells": cells},
-                "coverage": {name: number / releases for name, number in held.items()},
-                "standard_errors": {name: (number / releases - 0.95) / error for name, number in held.items()},
+                **{f"{name}_held": number / releases for name, number in held.items()},
+                **{f"{name}_standard_errors": (number / releases - 0.95) / error for name, number in held.items()},
             }
         )
     return found
 
 
-def seconds(rows: int) -> dict[str, float]:
+def seconds(rows: int) -> list[dict[str, Any]]:
     """Processor seconds of reading, bounding and counting, with the amount and without it, the lower of two each."""
     draws = np.random.default_rng(3)
     with tempfile.TemporaryDirectory() as folder:
@@ -146,16 +149,21 @@ def seconds(rows: int) -> dict[str, float]:
                 start = time.process_time()
                 write_cube(plan, stage_rows(plan, Path(run)), Path(run))
                 taken[name] = min(time.process_time() - start, taken.get(name, math.inf))
-    return {**taken, "ratio": taken["amount"] / taken["rows"]}
+    return [{"way": way, "seconds": one, "times_rows_alone": one / taken["rows"]} for way, one in taken.items()]
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--releases", type=int, default=40_000)
-    arguments.add_argument("--rows", type=int, default=10_000_000)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--releases", type=float, default=4e4)
+    arguments.add_argument("--rows", type=float, default=1e7)
+    arguments.add_argument("--to", type=Path, default=PROJECT / "benchmarks/results/amounts.json")
     asked = arguments.parse_args()
-    found = {"errors": errors(asked.releases), "coverage": coverage(asked.releases)}
-    print(json.dumps({**found, "time": seconds(asked.rows)}, indent=1))
+    releases, rows = int(asked.releases), int(asked.rows)
+    found: dict[str, Any] = {"date": str(date.today()), "releases": releases, "rows": rows}
+    found |= {"errors": errors(releases), "coverage": coverage(releases), "seconds": seconds(rows)}
+    asked.to.parent.mkdir(parents=True, exist_ok=True)
+    asked.to.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(asked.to.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

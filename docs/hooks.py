@@ -47,8 +47,10 @@ HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
     )
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
-# Stands in every page with a marker, for those who read it without the site.
-UNFILLED = "\n*Tables of this page are filled in when the site is built (`make docs`).*\n"
+# Stands in every page with a marker, for those who read it without the site: where the same is written meanwhile.
+UNFILLED = re.compile(
+    r"\n\*Tables of this page are filled in when the site is built \(`make docs`\); until then .*\*\n"
+)
 LOADED = re.compile(r'<(?:script|img|iframe)[^>]*?\bsrc="?([^"\s>]+)|<link[^>]*?\bhref="?([^"\s>]+)')
 OWN = ("geometric", "boost", "workload", "dawa", "multiscale", "adaptive_grid")
 PROVED = ("Identity", "HB")  # of the published algorithms those whose ε is proved
@@ -64,7 +66,9 @@ CALLED = {
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """MkDocs calls this for every page: fills in what is generated."""
-    return MARKER.sub(lambda found: GENERATED[found[1]](), markdown.replace(UNFILLED, ""))
+    if MARKER.search(markdown) and not UNFILLED.search(markdown):
+        raise PluginError("a page with a generated part says nowhere where the same is written without the site")
+    return MARKER.sub(lambda found: GENERATED[found[1]](), UNFILLED.sub("", markdown))
 
 
 class PageFetches(PluginError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.laws import INTERVALS
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells
 from dphist_pipeline.publishing.published_files import read_audit
@@ -39,20 +40,22 @@ def cells_above_zero(tables: Sequence[Path]) -> CellsAboveZero:
     cells, above, far, allowed = 0, 0, 0, 0.0
     are_independent = True
     laws = [(folder, audit, domain_of(audit["axes"])) for folder, audit in ((one, read_audit(one)) for one in tables)]
-    every = sum(domain.cells for *_, domain in laws)
+    every = sum(domain.of_rows.cells for *_, domain in laws)
     level = min(HIGHEST, 1 - BY_CHANCE / every)
     for folder, audit, domain in laws:
         noisy = pq.ParquetFile(folder / "histogram.parquet").read(["unbiased_estimate"])["unbiased_estimate"]
         if noisy.null_count:
             continue
-        unbiased = published_unbiased(audit, noisy.to_numpy().reshape(domain.shape))
+        values = noisy.to_numpy().reshape(domain.shape)
+        rows = Estimate(domain, values, (), published_unbiased(audit, values)).of_rows
+        unbiased = rows.unbiased
         if not isinstance(unbiased, NoisyCells | NestedCells):
             continue
-        cells += domain.cells
+        cells += rows.cells
         are_independent &= isinstance(unbiased, NoisyCells)
         above += int((unbiased.values > _widest(unbiased, INTERVALS.level)).sum())
         far += int((unbiased.values > _widest(unbiased, level)).sum())
-        allowed += domain.cells * float(1 - level) / 2
+        allowed += rows.cells * float(1 - level) / 2
     # Far cells by Markov's inequality, which holds however noise is shared; many cells where each has its own.
     enough = max(1, math.ceil(allowed / float(BY_CHANCE)))
     chance = cells * float(1 - INTERVALS.level) / 2

@@ -39,7 +39,7 @@ from dphist_pipeline.estimates.lines import NoisyWeightedSums, weighted_line
 from dphist_pipeline.estimates.noisy import NoisyCells, NoisyContrasts, NoisySums
 
 LARGEST_SCORE = 1 << 61
-PARTS = (1, *(1 << power for power in range(8, 17)))  # of a row that may be
+PARTS = (1, *(1 << power for power in range(8, 17)))  # into how many parts an amount may split a row
 
 
 class PrivateCounts:
@@ -49,7 +49,7 @@ class PrivateCounts:
         domain: the declared grid.
         sensitivity: L1 sensitivity of the counts, Δ.
         load: gives the exact counts, int64, shape (domain.cells,); called only when a measurement must draw.
-        answers: the journal of the release; without one, draws are recorded nowhere.
+        answers: the journal of the release; studies on public data have none, and their draws are recorded nowhere.
         parts: of a row, a power of two, where an amount splits rows: then exact counts are of parts, which one unit
             moves by `sensitivity` times as many (the proof is in `cube`), noise is drawn in parts, and answers are in
             rows, which a double holds exactly.
@@ -85,7 +85,7 @@ class PrivateCounts:
 
     @property
     def scales(self) -> dict[str, Fraction]:
-        """The scale of the noise that each step so far has bought, in rows."""
+        """The scale of the noise of each step so far, in rows; of a choice, in the unit of its scores."""
         return dict(self.__scales)
 
     def noisy_cells(self, budget: Budget) -> NoisyCells:
@@ -144,8 +144,8 @@ class PrivateCounts:
         query = WeightedSums(lines, self.domain.shape)  # type: ignore[arg-type]
         if self.__answers is not None:
             packed_lines = np.concatenate([np.append(len(line), line.ravel()) for line in query.lines])
-            free = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
-            stored_lines = self.__answers.answer(f"{budget.step}_weights", free, lambda: packed_lines)
+            weights_facts = {"door": "weights", "epsilon": "0", "scale": "0", "partition": ""}
+            stored_lines = self.__answers.answer(f"{budget.step}_weights", weights_facts, lambda: packed_lines)
             query = WeightedSums(_unpack_lines(stored_lines, self.domain.shape), self.domain.shape)
         values, scale = self.__measure(query, budget)
         return NoisyWeightedSums(values, tuple(map(weighted_line, query.lines)), scale)

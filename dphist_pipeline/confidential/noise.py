@@ -7,7 +7,7 @@ M = number of k >= 1 with U < S(k), where S(k) = P(M >= k). With the exact floor
     w = t  leaves it open: more bits of U are drawn and compared with the exact floor at that many bits.
 So a draw has exactly the stated law, tails included: the table ends at the first threshold that is 0, and a word
 of 0 goes the same way as every undecided word. The 64th bit is the sign, which does not matter at M = 0. Most words are
-decided by their first 16 bits: where no threshold begins with those, all words that do stand alike to every threshold.
+decided by their first 16 bits: where no threshold begins with the same bits, they alone tell how many are below.
 Above `LARGEST_TABLE` the draw is a difference of two geometric numbers (that is discrete Laplace), each split as
 G = A·n + R: by the memoryless law A = G div n and R = G mod n are independent, A is geometric with q^n
 and R is geometric below n. The floors are certified in `estimates/certified.py`.
@@ -55,7 +55,7 @@ class _ThresholdTable:
         words = prefixes[places]
         not_above[places] = found = np.searchsorted(self.rising, words, side="right")
         drawn: NDArray[np.int64] = self.rising.size - not_above
-        for place in places[(self.rising[np.maximum(found - 1, 0)] == words) & (found > 0)]:
+        for place in places[self.rising[found - 1] == words]:  # the first threshold is 0, so some is not above
             drawn[place] = self.refine(int(prefixes[place]), int(drawn[place]))
         return drawn
 

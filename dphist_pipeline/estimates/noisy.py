@@ -67,12 +67,15 @@ class NoisyCells:
 
     def half_width_of_box(self, chosen: Sequence[NDArray[np.int64]], level: Fraction = LEVEL) -> float:
         """Half the width of the interval for a box of cells, which may be empty, in records."""
-        cells = math.prod(len(positions) for positions in chosen)
+        return self.half_width_of_cells(math.prod(len(positions) for positions in chosen), level)
+
+    def half_width_of_cells(self, cells: int, level: Fraction = LEVEL) -> float:
+        """Half the width of the interval for a sum of any cells, by how many they are, in records."""
         return self.law.half_width_of_sum(self.draws * cells, level) if cells else 0
 
     def half_width_of_cell(self) -> float:
         """Half the width of the 95 % interval of a cell, in records."""
-        return self.law.half_width_of_sum(self.draws)
+        return self.half_width_of_cells(1)
 
     def half_widths(self) -> NDArray[np.float64]:
         """Half the width of the 95 % interval of a cell, as an array of shape ()."""

@@ -39,7 +39,7 @@ from dphist_pipeline.ledger.signing import signer_of
 _Key = tuple[str, str]
 # States of a charge's publication: where several hold, the first one counts.
 _STATES = ("lost", "withdrawn", "rejected", "published", "approved", "waits", "unpublished")
-OPEN_STATES = ("unpublished", "waits", "approved")  # that may still be published, or rejected
+OPEN_STATES = ("unpublished", "waits", "approved")  # the publication may still come, or be rejected
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Books:
     accounts: dict[str, Account] = field(default_factory=dict)
     charges: dict[_Key, dict[int, Charge]] = field(default_factory=dict)
     published: dict[int, str] = field(default_factory=dict)
-    rendered: dict[int, list[str]] = field(default_factory=dict)  # digests of pages: entries of before 2026-11-29
+    rendered: dict[int, list[str]] = field(default_factory=dict)  # digests of pages, by versions before 0.3.0
     notes: dict[int, dict[str, Note]] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
     looks: list[Look] = field(default_factory=list)
@@ -66,7 +66,8 @@ class Books:
     moved: tuple[str, str] | None = None  # to which database and address, if the ledger began in another one
     carried: set[str] = field(default_factory=set)
     paid: list[tuple[int, Charge]] = field(default_factory=list)  # with the entry that stated it
-    # Rows about releases that were judged at an earlier opening: added up, but posted only once they are asked for.
+    # Rows about releases that were judged at an earlier opening: their epsilon is in the sums; charges and notes are
+    # made of them once somebody asks for their release and period, see `revisions`.
     unposted: dict[_Key, list[Sequence[Any]]] = field(default_factory=dict)
     adoptions: list[tuple[int, int]] = field(default_factory=list)  # number of the entry, and its year
     elsewhere: list[tuple[int, str, Fraction]] = field(default_factory=list)  # number of an adoption, account, epsilon
@@ -87,7 +88,8 @@ class Books:
     def note_time(self, kind: str, made_at: str) -> None:
         """Remembers when was charged last; of an entry's kind, and its time.
 
-        Most decisions attest no time, for whoever made them did not look at the clock. An adoption starts over.
+        Most decisions attest no time, for whoever made them did not look at the clock. An adoption starts over, unless
+        it waited for a second signature; a further one, which then denies nothing and does not wait, does.
         """
         if kind in ("created", "charged", "adopted"):
             self.charged_last = made_at if kind == "adopted" else max(self.charged_last, made_at)
@@ -144,15 +146,16 @@ class Books:
         sums = self._spent.get(account, {}).items()
         return sum((spent for key, spent in sums if year is None or self._counts_in(year, *key)), Fraction(0))
 
-    def _counts_in(self, year: int, charged: int, before: int) -> bool:
-        """Whether a charge of a year, made after so many adoptions, counts in a year.
+    def _counts_in(self, asked_year: int, charge_year: int, adoptions_before: int) -> bool:
+        """Whether a charge that is dated in `charge_year`, and was made after so many adoptions, counts in a year.
 
         It counts in its own. Where a later adoption was made in an earlier year, one of the two clocks was wrong, and
         nobody knows which: it counts in the adoption's year as well, and no year has its total twice.
         """
-        # Adoptions from `before` on came after the charge. Counting too much is safe; otherwise a charge that a wrong
-        # clock dated in a later year would cost nothing in this one.
-        return charged == year or (year < charged and any(year == of for _, of in self.adoptions[before:]))
+        # Counting too much is safe; otherwise a charge that a wrong clock dated in a later year would cost nothing in
+        # this one.
+        adopted_since = any(year == asked_year for _, year in self.adoptions[adoptions_before:])
+        return charge_year == asked_year or (asked_year < charge_year and adopted_since)
 
     def counting_in(self, account: str, year: int) -> list[tuple[int, Fraction, Charge | None]]:
         """Charges that count in a year of an account: number of the entry since which they do, epsilon, and the charge.

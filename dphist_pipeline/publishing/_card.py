@@ -102,6 +102,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
         audit=audit,
         title=str(audit.get("title") or audit["release"]),
         axes=[axis_facts(axis, audit) for axis in axes],
+        axes_of_rows=[axis_facts(axis, audit) for axis in domain.axes],
         amount=amount,
         cells=domain.cells,
         outside=shown_number(round(domain.cells / 20)) if domain.cells > 20 else "",
@@ -150,9 +151,15 @@ def amount_facts(estimate: Estimate, audit: Mapping[str, Any], rows: Rows) -> di
         "unit": audit["amount"].get("measured_in", ""),
         "figures": table,
         "note": translate(figures.mean.note) if figures.mean.note and not hidden else "",
-        "cut": None if cut is None else shown_number(max(0.0, float(cut["estimate"]))),
+        "cut": None if cut is None else _with_ends(cut),
         "seen": seen,
     }
+
+
+def _with_ends(row: Mapping[str, Any]) -> str:
+    """A number of a quality table with its interval, none below 0."""
+    number, low, high = (shown_number(max(0.0, float(row[name]))) for name in ("estimate", "ci_lower", "ci_upper"))
+    return gettext("%(number)s (%(low)s to %(high)s, 95 %%)", number=number, low=low, high=high)
 
 
 def rendered_by(audit: Mapping[str, Any]) -> str:
@@ -416,7 +423,7 @@ def _reaches(unbiased: NoisyCells | NestedCells, domain: Domain) -> Iterator[tup
     first = domain.axes[0].name
     for cells in (10, 100, 1000, 10_000):
         if isinstance(unbiased, NoisyCells) and cells < domain.cells:
-            yield gettext("any cells chosen before looking"), cells, float(unbiased.law.half_width_of_sum(cells))
+            yield gettext("any cells chosen before looking"), cells, float(unbiased.half_width_of_cells(cells))
         elif isinstance(unbiased, NestedCells) and cells < domain.shape[0]:
             width = unbiased.half_width_of_box([np.arange(cells), *one[1:]])
             label = gettext(

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, with_words
@@ -27,18 +27,27 @@ PERCENT = 2  # more decimals has a share than its percent
 def figure_tables(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Any]) -> dict[str, Any]:
     """The lines of a publication as tables, one for each figure: caption, header, rows, and sentences below it.
 
-    Sentences that all lines share stand once. Empty where there are no lines.
+    Sentences that all lines or several figures share stand once. Empty where there are no lines.
     """
     if not lines:
         return {}
     described = [table["axes"] for table in audit["tables"].values()] if "tables" in audit else [audit["axes"]]
     axes = {axis.name: axis for one in described for axis in domain_of(one).axes}
     labels = audit.get("axis_labels") or {}
-    notes = [_sentences(line) for line in lines if line["value"] is not None]
-    shared = [note for note in notes[0] if all(note in others for others in notes)] if notes else []
+    figures = {name: [*of_figure] for name, of_figure in groupby(lines, lambda line: str(line["figure"]))}
+    notes = {
+        name: dict.fromkeys(note for line in of_figure if line["value"] is not None for note in _sentences(line))
+        for name, of_figure in figures.items()
+    }
+    told = [line for line in lines if line["value"] is not None]
+    shared = [
+        note
+        for note in dict.fromkeys(chain.from_iterable(notes.values()))
+        if sum(note in of_figure for of_figure in notes.values()) > 1 or all(note in _sentences(line) for line in told)
+    ]
     tables = [
-        _table(name, [*of_figure], axes, labels, shared)
-        for name, of_figure in groupby(lines, lambda line: str(line["figure"]))
+        _table(name, of_figure, [note for note in notes[name] if note not in shared], axes, labels, shared)
+        for name, of_figure in figures.items()
     ]
     return {"tables": tables, "sentences": shared}
 
@@ -46,6 +55,7 @@ def figure_tables(lines: Sequence[Mapping[str, Any]], audit: Mapping[str, Any]) 
 def _table(
     name: str,
     lines: Sequence[Mapping[str, Any]],
+    own_notes: Sequence[str],
     axes: Mapping[str, Axis],
     labels: Mapping[str, str],
     shared: Sequence[str],
@@ -57,11 +67,10 @@ def _table(
     if is_share:
         unit = gettext("%% of %(counted)s", counted=unit.removeprefix(SHARE))
     rows = [
-        (*([_value(line, axis, axes) for axis in by] or [name]), *_numbers(line, is_share))
+        (*([_value(line, axis, axes) for axis in by] or [name]), *_numbers(line, is_share, shared))
         for line in lines[:MOST_ROWS]
     ]
-    notes = dict.fromkeys(note for line in lines if line["value"] is not None for note in _sentences(line))
-    sentences = [note for note in notes if note not in shared][:MOST_NOTES]
+    sentences = [*own_notes[:MOST_NOTES]]
     if len(lines) > MOST_ROWS:
         sentences.append(gettext("The file has all %(number)s lines.", number=whole(len(lines))))
     header = [*([labels.get(axis, axis) for axis in by] or [gettext("figure")]), unit, gettext("95 %% interval")]
@@ -99,10 +108,10 @@ def _value(line: Mapping[str, Any], name: str, axes: Mapping[str, Axis]) -> str:
     return f"{lower} … {upper}"
 
 
-def _numbers(line: Mapping[str, Any], is_share: bool) -> tuple[str, str]:
-    """The number of a line and its interval; why there is none in place of both."""
+def _numbers(line: Mapping[str, Any], is_share: bool, shared: Sequence[str]) -> tuple[str, str]:
+    """The number of a line and its interval; why there is none in place of both, without what stands below anyway."""
     if line["value"] is None:
-        return "–", str(line["note"])
+        return "–", " ".join(note for note in _sentences(line) if note not in shared) or str(line["note"])
     places, times = places_of(line), 100 if is_share else 1
     places = max(0, places - PERCENT) if places is not None and is_share else places
     value, lower, upper = (

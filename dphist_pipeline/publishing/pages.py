@@ -81,9 +81,20 @@ def _line(sums: PictureSums) -> dict[str, Any]:
     columns = [_numbers_in_words(sums), *columns]
     header = [axis.name, title, pgettext("column", "from"), pgettext("column", "to")][: 1 + len(columns)]
     if sums.words is not None:
-        words = np.array([_word(word) for word in sums.words.tolist()], dtype=object)
-        columns, header = [*columns, words], [*header, gettext("reliability")]
+        words = [_word(word) + part for word, part in zip(sums.words.tolist(), _relative_errors(sums), strict=True)]
+        columns, header = [*columns, np.array(words, dtype=object)], [*header, gettext("reliability")]
     return {"of": "", "header": header, "rows": list(zip(_labels(axis), *columns, strict=True))}
+
+
+def _relative_errors(sums: PictureSums) -> list[str]:
+    """Half of each interval as a part of its number, as the picker tells it; empty where that says little."""
+    assert sums.low is not None and sums.high is not None
+    parts = 50 * (sums.high - sums.low) / np.where(sums.values > 0, sums.values, np.inf)
+    told = (parts > 0) & (parts < 1000) & ~sums.without_ends
+    return [
+        f" (±\u00a0{shown_number(part, 0 if part >= 9.95 else 1)}\u00a0%)" if is_told else ""
+        for part, is_told in zip(parts.tolist(), told.tolist(), strict=True)
+    ]
 
 
 def _labels(axis: AxisGroups) -> list[str]:

@@ -1,4 +1,4 @@
-"""The published tables: every declared cell in declared order, the groups, and the charges, as Parquet.
+"""The published tables as Parquet: every declared cell in declared order; groups, sums, quality and charges beside it.
 
 One code path with fixed settings writes all of them: no statistics, no index, dictionaries for declared axes only,
 row groups of a fixed number of rows. So files of the same domain differ only in the released values.
@@ -48,7 +48,7 @@ class ChargeRow:
 
 
 def write_histogram(estimate: Estimate, path: Path) -> None:
-    """Writes `histogram.parquet`: the columns of the axes, then `published_columns.VALUE_COLUMNS`.
+    """Writes `histogram.parquet`: the columns of the axes, then those of `published_columns.KINDS_OF_VALUES`.
 
     `ci_lower` and `ci_upper` enclose the true bounded count with probability at least 95 %, not cut off: quantiles of
     the noise in `unbiased_estimate`, exact for noisy cells, calibrated for linear estimates of them and for estimates
@@ -72,12 +72,16 @@ def write_groups(estimate: Estimate, path: Path) -> None:
     sizes = np.array([estimate.domain.cells])
     if estimate.groups is not None:
         sizes = np.bincount(estimate.groups.ravel())
-    source = estimate.sums if isinstance(estimate.sums, NoisySums) else estimate.unbiased
+    spread = isinstance(estimate.sums, NoisySums)
+    source = estimate.sums if spread else estimate.unbiased
     if source is None or isinstance(source, ReportedCells):
         scales, variances = pa.nulls(sizes.size, pa.float64()), pa.nulls(sizes.size, pa.float64())
     else:
         scales = numbers(np.full(sizes.size, float(source.scale)))
-        variances = numbers(source.variance / _variance_divisor(estimate, sizes.astype(np.float64)))
+        # One noisy sum is spread over its cells; a mean of noisy cells averages a draw for each; without groups every
+        # cell has its own draw.
+        divisors = np.ones(sizes.size) if estimate.groups is None else sizes**2.0 if spread else sizes
+        variances = numbers(source.variance / divisors)
     rows = pa.table(
         {
             "group_id": numbers(np.arange(sizes.size)),
@@ -87,17 +91,6 @@ def write_groups(estimate: Estimate, path: Path) -> None:
         }
     )
     _write(path, rows.schema, rows.to_batches(max_chunksize=GROUP_ROWS))
-
-
-def _variance_divisor(estimate: Estimate, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The divisor of the variance of one draw that gives the variance in a cell of each group.
-
-    One noisy sum is spread over its group; a mean of noisy cells averages one draw per cell; without groups every
-    cell has its own draw.
-    """
-    if estimate.groups is None:
-        return np.ones_like(sizes)
-    return sizes**2 if estimate.sums is not None else sizes
 
 
 def write_sums(sums: NoisySums | NestedSums, path: Path) -> None:

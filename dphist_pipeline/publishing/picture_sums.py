@@ -197,7 +197,7 @@ def _half_widths(unbiased: Unbiased, groups: Sequence[AxisGroups], variances: Re
         return np.array([unbiased.half_width_of_box([group]) for group in axis.positions])
     if isinstance(unbiased, NoisyCells):
         cells = _outer_product([[float(group.size) for group in axis.positions] for axis in groups])
-        return _for_each(cells, lambda number: unbiased.law.half_width_of_sum(int(number)))
+        return _for_each(cells, lambda number: unbiased.half_width_of_cells(int(number)))
     return _for_each(variances, lambda value: unbiased.law.half_width_of_linear(value))
 
 

@@ -151,14 +151,7 @@ class Release:
 
     @overload
     def mean(
-        self,
-        axis: str,
-        low: End = ...,
-        high: End = ...,
-        box: Box = ...,
-        *,
-        with_chance: bool = ...,
-        by: Sequence[str],
+        self, axis: str, low: End = ..., high: End = ..., box: Box = ..., *, with_chance: bool = ..., by: Sequence[str]
     ) -> pl.DataFrame: ...
 
     def mean(
@@ -179,9 +172,8 @@ class Release:
             by: axes or levels, for a table with a row for each combination: `mean("cost", by=["ward"])`.
         """
         publication = self._best_publication(by or (), box, {axis: None}, with_chance=with_chance)
-        if by is None:
-            return publication.mean(axis, low, high, box)
-        return _frame(publication.mean_by(by, axis, low, high, box))
+        places = axis, low, high, box
+        return publication.mean(*places) if by is None else _frame(publication.mean_by(by, *places))
 
     @overload
     def sum(
@@ -190,14 +182,7 @@ class Release:
 
     @overload
     def sum(
-        self,
-        axis: str,
-        low: End = ...,
-        high: End = ...,
-        box: Box = ...,
-        *,
-        with_chance: bool = ...,
-        by: Sequence[str],
+        self, axis: str, low: End = ..., high: End = ..., box: Box = ..., *, with_chance: bool = ..., by: Sequence[str]
     ) -> pl.DataFrame: ...
 
     def sum(
@@ -212,9 +197,8 @@ class Release:
     ) -> Answer | pl.DataFrame:
         """The sum of a binned axis or an amount over the rows of a box; its arguments as for `mean`."""
         publication = self._best_publication(by or (), box, {axis: None}, with_chance=with_chance)
-        if by is None:
-            return publication.sum(axis, low, high, box)
-        return _frame(publication.sum_by(by, axis, low, high, box))
+        places = axis, low, high, box
+        return publication.sum(*places) if by is None else _frame(publication.sum_by(by, *places))
 
     def rate(
         self, by: Sequence[str], population: Any, per: float = 100_000, box: Box = _ALL, *, with_chance: bool = False

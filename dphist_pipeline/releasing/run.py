@@ -182,6 +182,10 @@ class Run:
         It also finishes what killed calls left: deletes their folders, completes withdrawals and rejections.
         What it gives is equal in every process that joins the same release, and no later step derives it again: what
         the ledger is asked for, the run of the mechanism, and when the numbers are published.
+
+        Args:
+            reason: asks for a revision, or for the one that was made for the same reason by the same spec.
+            revision: chooses among earlier charges, for a decision about one of them.
         """
         period = resolve_period(spec, period_key, now)
         store.sweep()
@@ -247,8 +251,9 @@ class Run:
     def refuse_overtaken(self, race: Race, published: bool = False) -> tuple[Decision, ...]:
         """Stops this run if the ledger says that it was overtaken; else gives the decisions that allow its source.
 
-        The ledger is asked at nine places, and every place closes a race of its own. A call goes only when another one
-        is proved to close its race. Decisions are given only where the race is about a disallowed source; else none.
+        The ledger is asked at nine places, and every place closes a race of its own; `Race` says which. A call goes
+        only when another one is proved to close its race. Decisions are given only where the race is about a
+        disallowed source; else none.
         `published`: values of the charge are out; asked for another host's.
 
         Raises:
@@ -279,7 +284,9 @@ class Run:
             recorded = record_if_published(self.store, self.ledger, self.charge)
             if self.path.exists():
                 self.store.read_vouched_audit(self.charge, recorded)
-            self.publication = publisher.published_release(self.store, self.key, {}, values_differ(self.key))
+            self.publication = publisher.published_release(
+                self.store, self.key, expected={}, differs=values_differ(self.key)
+            )
             if self.publication is not None:
                 self.store.forget_kept_runs(self.key)  # what a version up to 0.2 left, under Dagster
         return self.publication
@@ -292,18 +299,19 @@ class Run:
         if self.spec.only_dagster_knows and not self.request.upstream_checked:
             raise upstream_unchecked(self.spec)
 
-    def draw(self, before: Callable[[], None] = lambda: None, frame: Frame | None = None) -> None:
+    def draw(self, refuse_charge: Callable[[], None] = lambda: None, frame: Frame | None = None) -> None:
         """Counts, charges and measures, unless all that was done.
 
         Args:
-            before: is called before a first charge; refuses what must not be charged.
+            refuse_charge: is called before a first charge; raises where upstream partitions or checks that the spec
+                requires are missing: `refuse_unchecked`, or Dagster's own look at them.
             frame: the records of a spec that says `source: frame:NAME`.
         """
         with self.marking_charges():
             if self.replay() is not None:
                 return
             if self.charge is None:
-                before()
+                refuse_charge()
             with self.store.run(self.key) as folder:
                 if not self.is_individual:
                     self._measure(lambda: read_cube(self.count(folder, frame)), folder)
@@ -371,6 +379,7 @@ class Run:
         once: Load = cache(load)
         charge = self.charge
         if charge is None:
+            # All records are read before the charge: a file that cannot be read costs nothing.
             _ = once() if rows is None else rows.staged_rows
             self.progress("charging the account" if rows is None else "filtering, counting and charging the account")
             keep_spec(self.store, self.spec)
@@ -381,12 +390,12 @@ class Run:
             # None, though another process that joined the charge may publish from now on: by then it has put every
             # answer in the journal, where this call finds it and draws nothing.
             return charge, None, once
-        published_digest, adopted = self.ledger.published_digest(charge), self.ledger.adopted_at()
-        if published_digest is not None or charge.number > adopted:
+        published_digest, last_adoption = self.ledger.published_digest(charge), self.ledger.adopted_at()
+        if published_digest is not None or charge.number > last_adoption:
             self.refuse_overtaken(Race.CHARGED_BY_OTHER_HOST_BEFORE, published=published_digest is not None)
         if published_digest is not None:
             return charge, published_digest, _refusing(answers_lost(self.key))
-        if charge.number < adopted:
+        if charge.number < last_adoption:
             # Another copy may have drawn for a charge from before this store was adopted.
             return charge, None, _refusing(LedgerError("charge_lost", charge=charge))
 
@@ -401,12 +410,13 @@ class Run:
         """Charges, unless that was done before, and measures what the journal does not hold yet.
 
         Args:
-            load: gives the exact counts; called before the charge, or after it for a measurement without an answer.
+            load: gives the exact counts; called before the charge (of an individual account: only after it), or after
+                it for a measurement without an answer.
             scratch: a private folder on the store's file system; `load` leaves exact numbers about rows there.
             rows: of an individual account, which filters them before it is charged.
         """
         store = self.store
-        witness = store.witness(self.ledger)  # before the charge: one that cannot be asked stops here
+        witness = store.witness(self.ledger)  # a witness that cannot be reached stops the call here, uncharged
         charge, published_digest, load = self._pay(load, rows)
         if published_digest is None:
             self._vouch(witness)
@@ -430,8 +440,9 @@ class Run:
             assert rows is not None, "only a run that reads gives counts"
             return rows.left_out(charge)
 
-        # A first reader may skip to here: `private_counts` puts the counts of each grid behind measurements, `estimate`
-        # makes the budget of the mechanism's epsilon, calls `Mechanism.release`, and refuses if it spent less or more.
+        # A first reader may skip to here: `private_counts` gives a `PrivateCounts` for each grid (of a family: for each
+        # of its tables), which hands out nothing but noisy measurements; `estimate` makes the budget of the mechanism's
+        # epsilon, calls `Mechanism.release`, and refuses if it spent less or more.
         journal = Journal(store.journal(self.key), scratch, charge.hash, vouch, elsewhere)
         self.progress(f"releasing by {self.spec.mechanism}")
         counts = self.mechanism_run.private_counts(load, journal)
@@ -537,7 +548,8 @@ class Run:
         """The queries to the exact counts: a row a step, with its epsilon and the scale of its noise; no answer."""
         if self.publication is not None:
             columns = ("step", "epsilon", "noise_scale")
-            return [{name: str(row[name]) for name in columns} for row in self.publication.audit["charges"]]
+            charges = self.publication.audit["charges"]
+            return [{name: str(row[name] or "-") for name in columns} for row in charges]
         assert self.estimate is not None
         return [
             {"step": step, "epsilon": str(epsilon), "noise_scale": str(self.scales.get(step, "-"))}

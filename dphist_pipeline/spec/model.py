@@ -171,8 +171,8 @@ TranslationField = Annotated[Translation | None, mapping_of(Translation, "{group
 LONGEST_DELAY = 36_500
 MOST_FILES_AROUND = 400
 LARGEST_BOUND = int(LARGEST_SCALE * LARGEST_EPSILON)
-# A field is part of the digest that is charged (IN_DIGEST), is not (NOT_IN_DIGEST), or is where it differs from its
-# default (LATER): fields that came after the first charges, whose specs must keep their digests.
+# The digest of a spec names what is charged. A field that is IN_DIGEST is always part of it, NOT_IN_DIGEST never, LATER
+# only where it differs from its default, so that specs from before the field was there keep their digests.
 NOT_IN_DIGEST = spec_field(digest=False)
 _SPELLINGS = {"add_or_remove_one": "add_remove", "replace_one": "substitute"}
 
@@ -609,7 +609,7 @@ class DeclaredRelease(EngineField):
 
     @property
     def grids(self) -> dict[str, Domain]:
-        """The declared grid of each published table, by what follows the name of the release in its name."""
+        """The declared grid of each published table, by the suffix of the table's name; '' for the only table."""
         if self.family is None:
             return {"": self.domain}
         return dict(zip(self.family.names, map(self.family.grid, self.family.tables), strict=True))
@@ -657,14 +657,16 @@ class DeclaredRelease(EngineField):
 
     @property
     def bound_drops_rows(self) -> bool:
-        """Whether a unit may have more rows than the bound keeps: never a row, nor the one that `take` leaves."""
+        """Whether a unit may have more rows than the bound keeps; not where each row is a unit, or `take` keeps one."""
         return self.privacy_unit != EVERY_ROW and self.take not in ("first", "last")
 
     @property
     def _rows_elsewhere(self) -> str:
         """What to know of rows that lie in files of another period."""
-        lost = f"a row in a file of another period than its `{self.period_column}` is counted in no period, for ever"
-        if not (self.files_before or self.files_after):
+        around = self.files_before or self.files_after
+        which = "a farther" if around else "another"
+        lost = f"a row in a file of {which} period than its `{self.period_column}` is counted in no period, for ever"
+        if not around:
             is_asked = self.quality is not None and self.quality.misfiled
             published = "" if is_asked else ", and `quality: {misfiled: true}` publishes about how many"
             return (
@@ -675,7 +677,7 @@ class DeclaredRelease(EngineField):
         waits = "; those after a period must be complete before it is released (`release_delay_days`)"
         return (
             f"Rows are looked for in the files of their period, in {self.files_before} before and {self.files_after} "
-            f"after them{waits if self.files_after else ''}: {lost.replace('another', 'a farther')}."
+            f"after them{waits if self.files_after else ''}: {lost}."
         )
 
     @property
@@ -798,6 +800,7 @@ class DeclaredRelease(EngineField):
         """The addresses of the source that a period needs, each as messages call it and as it is looked for."""
         before, looked_at = self.files_before, self.with_history(period)
         if looked_at.start is not None and "period" in placeholders_of(resolved_address(self.source)):
+            # The address is looked for once a period, so days of history are told as a number of earlier periods.
             first = period
             while first.start is not None and first.start > looked_at.start:
                 first, before = self.period_before(first), before + 1
@@ -851,7 +854,7 @@ class CubeSpec(BaseModel):
 
     @property
     def sensitivity(self) -> int:
-        """The most that one unit moves the sum of all counts."""
+        """The most that one privacy unit moves all counts together, in rows."""
         return l1_sensitivity(self.max_rows_per_unit, self.neighbours)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from office import Office
 
+from dphist_pipeline.answering.cells_beyond_chance import cells_above_zero
 from dphist_pipeline.releasing.releases import Release
+from dphist_pipeline.workbench.planning.stand_ins import read_publication
 
 WARD = {"column": "ward", "values": ["surgery", "medicine"], "other": True}
 COST = {"column": "cost", "amount": [0, 1000], "measured_in": "EUR"}
@@ -78,6 +81,9 @@ def test_files_sql_and_python_say_the_same(made: Office) -> None:
     marginal = {row["ward"]: row for row in release.marginal(["ward"]).to_dicts()}
     assert by_name["rows", "surgery"]["ci_lower"] == pytest.approx(marginal["surgery"]["ci_lower"])
     assert by_name["rows", "other"]["value"] is None and by_name["mean_cost", "other"]["value"] is None  # show_below
+    assert cells_above_zero([made.published()]).cells == 3
+    counts = read_publication("wards", made.store / "public").counts
+    assert counts.tolist() == [round(max(0, marginal[ward]["unbiased"])) for ward in ("surgery", "medicine", None)]
     cells = pq.read_table(made.published().parents[1] / "latest" / "cells.parquet").to_pylist()
     assert [row["ward"] for row in cells] == ["surgery", "medicine", None] and "cost" not in cells[0]
 
@@ -98,7 +104,8 @@ def test_what_parts_of_rows_cannot_answer_is_refused(made: Office) -> None:
 @pytest.mark.slow
 def test_pages_and_the_command_line_tell_sums_and_no_interval_at_an_end(made: Office, tmp_path: Path) -> None:
     card = (made.published() / "card.html").read_text(encoding="utf-8")
-    assert "1,000 EUR" in card and "65,536 parts" in card and "Of the first 4 rows of each" in card
+    assert "1,000 EUR" in card and "65,536 parts" in card
+    assert re.search(r"Of the first 4 rows of each, about [0-9]+ \([0-9]+ to [0-9]+, 95 %\) amounts were cut", card)
     assert "mean_cost" in card.partition('id="figures"')[2].partition("</section>")[0]
     page = made.store / "public" / "wards"
     assert "sum_cost" in (page / "index.html").read_text(encoding="utf-8")

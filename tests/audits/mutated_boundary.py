@@ -220,6 +220,11 @@ BOUNDARY = (
             Mutation("part_of == part)", "part_of <= part)", "rows stand in several parts"),
             Mutation(".drop_nulls(words)", "", "rows in no cell count"),
             Mutation("part.unique()", "part.unique(words)", "equal rows of two units are one row"),
+            Mutation(
+                "yield part.unique() if",
+                'yield part.group_by("unit", maintain_order=True).head(2).unique() if',
+                "equal rows become one row after the bound",
+            ),
         ),
     ),
     Part(
@@ -230,6 +235,7 @@ BOUNDARY = (
             Mutation("key = block.units * (int(", "key = 0 * block.units * (int(", "new to somebody else"),
             Mutation("max(0, days.size - self.most)", "max(0, days.size - 1)", "numbers begin anew with each batch"),
             Mutation("counts[:1] += self.counted", "counts[:1] += 0", "visits of an earlier batch are forgotten"),
+            Mutation("place.size - 1 - last", "0 * last", "values of an earlier batch are new again"),
             Mutation("is_cut * (parts + 1)", "is_cut * 0", "amounts that were cut are not told"),
         ),
     ),
@@ -240,6 +246,9 @@ BOUNDARY = (
             Mutation("return new[new >= block.carried]", "return new", "carried rows are counted twice"),
             Mutation("inside=days >= self._first_day,", "inside=days >= 0,", "history is counted"),
             Mutation("edge = edge[:complete]", "edge = edge[:]", "a unit that goes on is taken twice"),
+            Mutation(
+                "[rows.height - 1, block.first_of_period[unit]]", "[rows.height - 1]", "the first row is forgotten"
+            ),
             Mutation("shares - is_cut * (plan.parts + 1)", "shares", "an amount that was cut is more than a row"),
         ),
     ),
@@ -275,7 +284,7 @@ BOUNDARY = (
         "dphist_pipeline/confidential/row_tables.py",
         (
             *("unit/test_row_queries.py", "unit/test_row_marks.py", "unit/test_misfiled_rows.py"),
-            "attacks/test_exact_files_that_stay.py",
+            *("unit/test_split_amounts.py", "attacks/test_exact_files_that_stay.py"),
         ),
         (
             Mutation("clip(upper_bound=seen)", "clip(upper_bound=seen + 1)", "what lies beyond T is told"),
@@ -297,6 +306,8 @@ BOUNDARY = (
             Mutation("(number - within[0])", "number", "failures of another axis"),
             Mutation("np.maximum(place, np.where", "(0 * place + np.where", "the last axis decides a row's place"),
             Mutation("2 if axes", "1 if axes", "dropped rows count as others"),
+            Mutation("| ((digit == UNDECLARED) &", "& ((digit == UNDECLARED) &", "a cut amount drops its row"),
+            Mutation("first, _ = count_amounts", "_, first = count_amounts", "parts that are cut count as rows"),
             Mutation("staged, marks)[1].sum()", "staged, marks)[1].size", "equal misfiled rows count once"),
             Mutation(
                 'if plan.marginals else ["code"]',
@@ -496,6 +507,7 @@ BOUNDARY = (
             Mutation("    sync_file(path)\n", "", "a charge outlives its state"),
             Mutation("before=NOBODY if before is None else", "before=NOBODY if True else", "nobody has paid before"),
             Mutation("price=str(price)", "price='1'", "rows cost nothing"),
+            Mutation('f"(SELECT DISTINCT * FROM {rows})" if', "rows if", "each of equal rows is paid"),
             Mutation("part.to_numpy() == 2", "part.to_numpy() >= 1", "a unit is left out for the first time twice"),
         ),
     ),

@@ -59,11 +59,13 @@ LEDGER = (
                 "year is None or self._counts_in", "self._counts_in", "what was spent in other years is forgotten"
             ),
             Mutation(
-                "any(year == of for _, of in self.adoptions[before:])",
+                "any(year == asked_year for _, year in self.adoptions[adoptions_before:])",
                 "False",
                 "a charge dated ahead counts later only",
             ),
-            Mutation("self.adoptions[before:]", "self.adoptions", "a charge after an adoption counts before it"),
+            Mutation(
+                "self.adoptions[adoptions_before:]", "self.adoptions", "a charge after an adoption counts before it"
+            ),
             Mutation(
                 '        ("epsilon", charge.epsilon, request.epsilon),\n', "", "a charge of another epsilon is joined"
             ),
@@ -470,7 +472,7 @@ LEDGER = (
             "attacks/test_found_by_attackers.py::test_a_decision_is_not_undone_by_putting_the_ledger_back_to_before_it",
         ),
         (
-            Mutation("if charge.number < adopted:", "if False:", "drawn again after an adoption"),
+            Mutation("if charge.number < last_adoption:", "if False:", "drawn again after an adoption"),
             Mutation(
                 "        if published_digest is None:\n            self._vouch(",
                 "        if False:\n            self._vouch(",
@@ -544,7 +546,7 @@ LEDGER = (
                 "what was withdrawn while it was published answers",
             ),
             Mutation(
-                "if published_digest is not None or charge.number > adopted:",
+                "if published_digest is not None or charge.number > last_adoption:",
                 "if False:",
                 "two hosts draw for one charge",
             ),

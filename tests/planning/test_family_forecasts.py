@@ -86,6 +86,14 @@ def test_check_tells_the_worst_table_and_the_mean_of_all(family: Office) -> None
     assert f"in the mean of all tables {sum(errors.values()) / len(errors):,.1f}" in words
 
 
+def test_which_tables_are_poor_is_told_for_a_number_of_records_that_somebody_said(family: Office) -> None:
+    spec = family.folder / "spec.yaml"
+    assert [one["poor_tables"] for one in family.run("forecast", spec, "--json").json["errors"]] == [None] * 3
+    assert "--records N tells" in " ".join(family.run("forecast", spec).out.split())
+    told = family.run("forecast", spec, "--records", "10", "--epsilon", "1/10", "--json").json["errors"]
+    assert set(told[0]["poor_tables"]) == NAMES
+
+
 @pytest.mark.parametrize("target", ["nothing=3", "age=", "age=-1", "age"])
 def test_a_wrong_target_is_refused(family: Office, target: str) -> None:
     refused = family.run("forecast", family.folder / "spec.yaml", "--target", target)

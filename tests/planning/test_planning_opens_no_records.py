@@ -21,9 +21,10 @@ from dphist_pipeline.confidential.reading import ingest
 
 SECONDS = 300
 QUICK = ["--repeat", "1", "--mechanism", "geometric", "--mechanism", "dpcube", "--target-error", "5"]
+GUESS = ["--records", "1000"]
 ASKED = {
     "rehearse": ["rehearse", "spec.yaml", "--rows", "50"],
-    "forecast": ["forecast", "spec.yaml", *QUICK],
+    "forecast": ["forecast", "spec.yaml", *QUICK, *GUESS],
     "forecast by what was published": ["forecast", "spec.yaml", *QUICK, "--stand-in", "wards"],
     "compare with what was published": ["compare", "wards", *QUICK[:4]],
 }

@@ -31,7 +31,7 @@ from quick_catalogue import build_catalogue
 from dphist_pipeline import mechanisms
 from dphist_pipeline.estimates.estimate import Finding
 from dphist_pipeline.estimates.laws import noise_law
-from dphist_pipeline.estimates.noisy import NoisySums
+from dphist_pipeline.estimates.noisy import NoisyCells, NoisySums
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing._card import mechanism_card, promise_to
 from dphist_pipeline.publishing.formatting import epsilon_text, likelihood_ratio, posterior_odds
@@ -133,6 +133,17 @@ def test_the_errors_are_those_of_the_law_of_the_noise() -> None:
     for cells in (1, 10, 100, 1000, 6000):
         assert f"{cells:,} {noise_law(Fraction(6)).half_width_of_sum(cells):,}" in text
     assert f"goes beyond ± {noise_law(Fraction(6)).half_width_of_sum(1)} records" in text
+
+
+def test_a_card_of_an_amount_has_cells_axes_and_errors_of_rows() -> None:
+    many = [{"column": "income", "start": 0, "stop": 2000, "width": 1}, {"column": "cost", "amount": [0, 10]}]
+    estimate, parts = made(many), 1 << 16
+    assert isinstance(estimate.unbiased, NoisyCells)
+    amount = {"axis": "cost", "parts": parts, "worth_of_part": 10 / parts}
+    text = Read(card(many, replace(estimate, unbiased=replace(estimate.unbiased, parts=parts)), amount=amount)).text
+    assert "by income, in 2,000 cells" in text and "Cells 2,000; declared" in text
+    for cells in (1, 10, 100, 1000):
+        assert f" {cells:,} {noise_law(Fraction(6), parts).half_width_of_sum(2 * cells):.3g}" in text
 
 
 def test_one_error_is_told_of_the_sum_of_all_cells_where_groups_know_it_better() -> None:

@@ -77,11 +77,14 @@ def test_bars_have_the_ends_of_their_cells() -> None:
     assert right.labels[0] == "over 0 to 0.1"
 
 
-@pytest.mark.parametrize("linear", [False, True])
-def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> None:
+@pytest.mark.parametrize("kind", ["cells", "rows of an amount", "linear"])
+def test_sums_and_intervals_are_the_answers_to_the_same_boxes(kind: str) -> None:
     axes = [{"column": "x", "start": 0, "stop": 100, "width": 1}, WARD]
     shown = grid(axes)
-    if linear:
+    if kind == "rows of an amount":
+        both_ends = NoisyCells(shown.values, SCALE, parts=8, draws=2)
+        shown = Grid.of_all(shown.domain, shown.values, both_ends)
+    if kind == "linear":
         shared = (SharedNoise(-3.0, (4, 4)), SharedNoise(-2.0, (2, 2)), SharedNoise(60.0, (1, 1)))
         shown = Grid.of_all(shown.domain, shown.values, NestedCells(shown.values, SCALE, shared))
     found = marginal(shown, [1, 0], [30, 20])
@@ -94,6 +97,18 @@ def test_sums_and_intervals_are_the_answers_to_the_same_boxes(linear: bool) -> N
             assert (found.values[place, run], found.low[place, run], found.high[place, run]) == pytest.approx(
                 (answer.unbiased, answer.ci_lower, answer.ci_upper), rel=1e-12
             )
+
+
+def test_bars_of_an_amount_have_the_intervals_of_their_rows() -> None:
+    """Rows are the sum of two draws: 1.4 times as wide as an end."""
+    axes = [{"column": "x", "start": 0, "stop": 100, "width": 1}, {"column": "cost", "amount": [0, 10]}]
+    values = np.arange(200.0).reshape(100, 2)
+    made = Estimate(domain_of(axes), values, (), NoisyCells(values, SCALE, 1 << 16))
+    found = marginal(Grid.of_all(made.of_rows.domain, made.of_rows.values, made.of_rows.unbiased), [0], [20])
+    assert found.low is not None and found.high is not None
+    for run in (0, 7, 19):
+        answer = answer_box(made.of_rows, {"x": (run * 5.0, run * 5.0 + 5)})
+        assert (found.low[run], found.high[run]) == (answer.ci_lower, answer.ci_upper)
 
 
 @pytest.mark.parametrize("delta", [0.0, -0.1])
@@ -170,8 +185,16 @@ def test_the_tables_of_a_picture_have_the_reliability_of_every_number() -> None:
         ]
         assert sums.words.ravel().tolist() == expected and len({*expected}) > 1
         cells = [cell for table in picture_facts(picture)["tables"] for row in table["rows"] for cell in row[1:]]
-        told = cells[3::4] if len(axes) == 1 else [cell.rpartition(")")[2].strip(",\u00a0") or "good" for cell in cells]
+        told = (
+            [cell.partition(" (")[0] for cell in cells[3::4]]
+            if len(axes) == 1
+            else [cell.rpartition(")")[2].strip(",\u00a0") or "good" for cell in cells]
+        )
         assert sorted(map(str, told)) == sorted(expected)
+        if len(axes) == 1:  # the last bin has 180
+            half = (sums.high[-1] - sums.low[-1]) / 2
+            assert cells[-1] == f"good (±\u00a0{100 * half / 180:.{0 if half > 17.9 else 1}f}\u00a0%)"
+            assert cells[3] == "poor"  # below 0
     unmeasured = picture_facts(Picture.of_grid(grid([AGE], None)))["tables"]
     assert unmeasured[0]["header"] == ["age", "estimate"]
 

@@ -45,12 +45,18 @@ OF_PERSONS: list[dict[str, Any]] = [{"take": "one_per_cell"}, {"axes": [WARD, CO
 def test_persons_and_amounts_are_released_and_an_amount_shows_its_figures(
     office: Office, instance: dg.DagsterInstance, changes: dict[str, Any]
 ) -> None:
-    run = ran(defined(office.opened(), **changes), instance, None)
+    definitions = defined(office.opened(), **changes)
+    run = ran(definitions, instance, None)
     told = shown(run, "published").get("figures")
     assert (told is not None) == ("axes" in changes)
     if told is not None:
         records = [record.data for record in told.value.records]
         assert {(record["figure"], record["unit"]) for record in records} >= {("mean_cost", "EUR"), ("rows", "rows")}
+        rows = next(record for record in records if record["figure"] == "rows")
+        half = (rows["ci_upper"] - rows["ci_lower"]) / 2
+        assert shown(run, "published")["cell_half_interval"] == pytest.approx(half, abs=0.1)  # as people read it
+        (published,) = [spec for spec in definitions.resolve_all_asset_specs() if spec.key == key("published")]
+        assert "by ward? What are the sum and the mean of cost?" in str(published.description)
 
 
 @pytest.fixture(scope="module")

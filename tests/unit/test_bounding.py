@@ -106,6 +106,12 @@ def test_equal_rows_of_a_unit_are_one_row_before_they_are_bounded(rows: Rows, ma
     assert counted(rows, max_rows, distinct=True).tolist() == counted(sorted(set(rows), key=str), max_rows).tolist()
 
 
+def test_rows_of_one_cell_take_no_places_of_another_cell_where_a_unit_counts_once_in_each():
+    rows = [("ann", 0)] * 40 + [("ann", 1)]
+    assert counted(rows, 2).tolist()[:2] == [2, 0]
+    assert counted(rows, 2, distinct=True).tolist()[:2] == [1, 1]
+
+
 @pytest.mark.slow
 @examples(25)
 @given(rows=tables, max_rows=bounds)

@@ -14,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from source_scenario import counted, spec
+from source_scenario import counted, spec, written
 
 import dphist_pipeline as dph
 from dphist_pipeline.base.domain import AmountAxis, Domain
+from dphist_pipeline.confidential import row_tables
+from dphist_pipeline.confidential.cube import read_and_count
 from dphist_pipeline.confidential.measurements import MeasurementMisuse, PrivateCounts
 from dphist_pipeline.estimates.budget import Budget
+from dphist_pipeline.releasing._plans import plan_of
 from dphist_pipeline.spec.mistakes import SpecError
 
 COST = {"column": "cost", "amount": [0, 20000], "measured_in": "EUR"}
@@ -96,6 +99,24 @@ def test_the_bound_keeps_whole_rows_by_the_key_alone() -> None:
     one = people(costs, ["p"] * 40)
     found = cube(one, max_rows_per_unit=3)
     assert found.sum() == 3 * PARTS
+
+
+@pytest.mark.parametrize("axes", [[COST, WARD], [WARD, COST]])
+def test_what_is_observed_of_rows_is_in_rows_and_a_cut_amount_drops_none(tmp_path: Path, axes: list[Any]) -> None:
+    """Of five rows of one person one has no cost, two are cut to an end, one lies in `other`, and one is kept."""
+    costs: list[float | None] = [-3.0, 5.0, 30000.0, 7.0, None]
+    table = people(costs, ["p"] * 5).set_column(1, "ward", pa.array([*["surgery"] * 3, "gone", "surgery"]))
+    written(tmp_path, {"visits.parquet": table})
+    asked = {"share": "1/2", "rows": 10, "by": ["ward"]}
+    declared = spec(tmp_path, axes=axes, epsilon=10, max_rows_per_unit=1, quality=asked)
+    (run := tmp_path / "run").mkdir()
+    assert read_and_count(plan_of(declared, declared.period_named("all")), run).sum() == declared.parts
+    observed = row_tables.load(run)
+    assert observed.units.tolist() == [0, 0, 0, 1, *[0] * 6]
+    assert observed.cut.tolist() == [3] and observed.cut_by.sum() == 3
+    assert observed.places.tolist() == [3, 1, 1]
+    assert observed.failures[axes.index(COST)].tolist() == [1, 2]
+    assert observed.failures[axes.index(WARD)].tolist() == [0, 1]
 
 
 amounts = st.lists(st.sampled_from([*ODD, 3.25, 19999.99, 7.0]), max_size=12)

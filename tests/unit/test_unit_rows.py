@@ -219,6 +219,14 @@ AROUND: list[Row] = [
 ]
 
 
+@each_axis
+def test_a_unit_of_many_batches_has_the_values_of_its_definition(name: str, take: str) -> None:
+    fields = written([name], take)
+    one = ReleaseSpec.from_attributes({**fields, "source": "rows.parquet"}, Path())
+    with batches_of(3):
+        assert derived(fields, AROUND) == codes(plainly([name], take, AROUND), one)
+
+
 def order_without(*left_out: str) -> Callable[..., str]:
     whole = ingest.statement
 

@@ -41,7 +41,7 @@ def forecast(
         typer.Option(
             metavar="COUNTS",
             help="Public counts of this grid, as `dphist compare` takes them, or the name of a published release. "
-            "Default: the latest publication of this release or of a related one, else invented shapes.",
+            "Default: the latest publication of this release or of a related one, else invented shapes of --records.",
         ),
     ] = None,
     workload: Annotated[
@@ -58,7 +58,10 @@ def forecast(
     records: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST_RECORDS, help="Expected number of records, for invented shapes. Default: 100,000."
+            min=1,
+            max=MOST_RECORDS,
+            help="Records that a period will hold: an order of magnitude, from public knowledge. Needed where errors "
+            "follow from the counts and nothing stands in for them.",
         ),
     ] = None,
     repeat: Annotated[
@@ -178,9 +181,8 @@ def _print_family(
 ) -> None:
     """The errors of a family of tables, which follow from the noise law alone."""
     from dphist_pipeline.workbench.planning.family_forecast import forecast_family
-    from dphist_pipeline.workbench.planning.stand_ins import RECORDS
 
-    result = forecast_family(spec, epsilons, targets, every, records or RECORDS)
+    result = forecast_family(spec, epsilons, targets, every, records)
     if as_json:
         print_json(result.facts())
         return

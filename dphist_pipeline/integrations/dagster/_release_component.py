@@ -256,7 +256,7 @@ def _release_period(
 def _draw_period(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExecutionContext, key: str | None) -> Run:
     run = _begin_run(spec, storage, context, key)
 
-    def before() -> None:
+    def refuse_charge() -> None:
         if changed := SpecCheck(spec, run.store).changed_since_signed():
             context.log.warning(changed)
         needed = spec.with_history(run.period)
@@ -265,7 +265,7 @@ def _draw_period(spec: ReleaseSpec, storage: base.Storage, context: dg.AssetExec
         if "checks" in spec.requires:
             refuse_failed_checks(context, spec.release, spec.required_checks, needed)
 
-    run.draw(before)
+    run.draw(refuse_charge)
     return run
 
 

@@ -23,6 +23,7 @@ from dphist_pipeline.estimates.answers import Answer
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.figure_files import for_people, lines_of, used_columns
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
+from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import PublishedFolder
 from dphist_pipeline.publishing.statements import Statement
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
@@ -59,7 +60,8 @@ def records_table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
 
 def asset_description(spec: ReleaseSpec) -> str:
     """The description of the published asset: title, question, price, and SQL to copy; of a family for every table."""
-    axes = ", ".join(axis.name for axis in spec.domain.axes)
+    axes, amount = ", ".join(axis.name for axis in spec.domain.of_rows.axes), spec.domain.amount
+    also = "" if amount is None else f" What are the sum and the mean of {spec.domain.axes[amount].name}?"
     grid, name = spec.first_grid, spec.release if spec.family is None else f"{spec.release}_{spec.family.names[0]}"
     when = "" if spec.period == "none" else f", for each {spec.period}"
     who = "each row" if spec.privacy_unit == "row" else f"each {spec.privacy_unit}"
@@ -77,7 +79,7 @@ def asset_description(spec: ReleaseSpec) -> str:
     call = f"r.dph_box('r.{name}', {box})" if box else f"r.dph_total('r.{name}')"
     return (
         f"**{spec.title or spec.release}**\n\n"
-        f"How many rows are there by {axes}{when}? Noisy counts of {spec.cells:,} cells, by {spec.mechanism}; "
+        f"How many rows are there by {axes}{when}?{also} Noisy counts of {spec.cells:,} cells, by {spec.mechanism}; "
         f"epsilon {spec.epsilon} protects {who}.{price} What the command line publishes is not told to Dagster: "
         "materialize it here, at no cost, and it shows.\n\n"
         "In DuckDB, with the store's `public/catalog.duckdb`:\n\n"
@@ -94,15 +96,18 @@ def public_address(folder: Path) -> str | None:
 
 def numbers_of(release: Release, total: Answer) -> dict[str, Any]:
     """The numbers of a publication that a plot over time shows; of a family, widths are those of its first table."""
-    table = release.first_table.arrow
+    first = release.first_table
+    table = first.arrow
     lower, upper = (table.column(name).to_numpy() for name in ("ci_lower", "ci_upper"))
-    widths = (upper - lower)[np.isfinite(upper - lower)]
+    halves = (upper - lower)[np.isfinite(upper - lower)] / 2
+    if "amount" in first.audit and (rows := published_estimate(first.path, first.audit).of_rows.unbiased) is not None:
+        halves = rows.half_widths()
     numbers = {
         "total": HeadlineFigure.of(vars(total)).value,
         "total_ci_lower": total.ci_lower,
         "total_ci_upper": total.ci_upper,
         "total_noise_error": total.noise_error,
-        "cell_half_interval": float(np.median(widths)) / 2 if widths.size else math.nan,
+        "cell_half_interval": float(np.median(halves)) if halves.size else math.nan,
         "bytes": sum(file.stat().st_size for file in release.path.rglob("*") if file.is_file()),
     }
     return {name: round(number, DECIMALS) for name, number in numbers.items() if math.isfinite(number)}

@@ -74,11 +74,15 @@ def small_share(spec: ReleaseSpec, rows: float, per: str, expected: bool = False
     ]
 
 
-def notes_on_quality(spec: ReleaseSpec, rows: float) -> list[str]:
-    """What a forecast says of the quality table; nothing without one."""
+def notes_on_quality(spec: ReleaseSpec, rows: float | None) -> list[str]:
+    """What a forecast says of the quality table; nothing without one.
+
+    Args:
+        rows: that a period is expected to hold; None where nobody said it.
+    """
     per = "release" if spec.period == "none" else spec.period
     sentence = say_quality(spec, per)
-    warnings = small_share(spec, round(rows), per, expected=True)
+    warnings = [] if rows is None else small_share(spec, round(rows), per, expected=True)
     return warnings or ([f"At the spec's epsilon the quality table {sentence}."] if sentence else [])
 
 

@@ -50,7 +50,7 @@ class FamilyForecast:
 
     Attributes:
         errors: by epsilon, largest first: the standard error of a cell of each table, in rows.
-        records: expected in a period.
+        records: expected in a period; None where nobody said it.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
         quality: what to know of the quality table, a sentence each.
     """
@@ -59,7 +59,7 @@ class FamilyForecast:
     cells: Mapping[str, int]
     measured: int
     targets: Mapping[str, float]
-    records: int
+    records: int | None
     enough: Enough | None
     quality: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class FamilyForecast:
                 {
                     "epsilon": str(epsilon),
                     "by_table": dict(by),
-                    "poor_tables": poor_tables(self.cells, by, self.records),
+                    "poor_tables": None if self.records is None else poor_tables(self.cells, by, self.records),
                 }
                 for epsilon, by in self.errors.items()
             ],
@@ -99,8 +99,7 @@ class FamilyForecast:
     def notes(self) -> list[str]:
         """What the targets need, and where the numbers come from."""
         notes = [
-            *map(self._poor_cells, self.errors),
-            "Where few cells hold most rows, most cells of other tables may be poor, too.",
+            *self._poor_cells(),
             *self.quality,
             f"{self.measured:,} marginals are measured. {NOTE}.",
         ]
@@ -113,17 +112,23 @@ class FamilyForecast:
             notes = [f"All targets are reached from epsilon {at} on{advice}.", *self._untargeted(at), *notes]
         return notes
 
-    def _poor_cells(self, epsilon: Fraction) -> str:
-        """In how many tables the average cell is poor."""
-        poor = poor_tables(self.cells, self.errors[epsilon], self.records)
-        share = sum(self.cells[name] for name in poor) / sum(self.cells.values())
-        which, held = f"{len(poor):,} of {len(self.cells):,} tables", f" ({100 * share:.0f} % of all cells are there)"
-        if not poor:
-            which, held = "no table", ""
-        return (
-            f"At epsilon {format_epsilon(epsilon)} the average cell of {which} is poor{held} if a period holds "
-            f"{self.records:,} records (--records)."
-        )
+    def _poor_cells(self) -> list[str]:
+        """In how many tables the average cell is poor, at each epsilon."""
+        if self.records is None:
+            return [
+                "In which tables the average cell is poor, --records N tells: how many records a period will hold, an "
+                "order of magnitude from public knowledge."
+            ]
+        notes = []
+        for epsilon, errors in self.errors.items():
+            poor = poor_tables(self.cells, errors, self.records)
+            share = sum(self.cells[name] for name in poor) / sum(self.cells.values())
+            which = f"{len(poor):,} of {len(self.cells):,} tables is poor ({share:.0%} of all cells are there)"
+            notes.append(
+                f"At epsilon {format_epsilon(epsilon)} the average cell of {which if poor else 'no table is poor'} if "
+                f"a period holds {self.records:,} records."
+            )
+        return [*notes, "Where few cells hold most rows, most cells of other tables may be poor, too."]
 
     def _untargeted(self, at: str) -> list[str]:
         """A sentence on the errors of the tables that have no target."""
@@ -140,7 +145,11 @@ class FamilyForecast:
 
 
 def forecast_family(
-    spec: ReleaseSpec, epsilons: Sequence[Fraction], targets: Mapping[str, float], every: float | None, records: int
+    spec: ReleaseSpec,
+    epsilons: Sequence[Fraction],
+    targets: Mapping[str, float],
+    every: float | None,
+    records: int | None,
 ) -> FamilyForecast:
     """The errors of every table, and the smallest epsilon that reaches wanted ones.
 

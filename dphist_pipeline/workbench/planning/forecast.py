@@ -9,6 +9,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dphist_pipeline.errors import DphistError
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.releasing.account_runway import AccountRunway
@@ -31,17 +34,16 @@ from dphist_pipeline.workbench.planning._least_epsilon import LeastEpsilon, leas
 from dphist_pipeline.workbench.planning._period_planner import PeriodPlans, plan_periods, yearly_total
 from dphist_pipeline.workbench.planning.expected_quality import notes_on_quality
 from dphist_pipeline.workbench.planning.stand_ins import (
-    RECORDS,
     declared_shapes,
     folder_if_any,
     published_before,
     read_stand_in,
+    records_unknown,
 )
 
 DEFAULT_FACTORS = (Fraction(2), Fraction(1), Fraction(1, 2))
 NOTE = "from the spec and what is published: no record was opened and nothing was charged"
 SHAPES = "flat, skewed and sparse (smooth, rough), steep and peaked"
-UNEVENNESS = " How unevenly rows lie over the cells decides it; --stand-in with public counts of their kind tells one."
 TINY = 0.01
 LONG_LINE, SEARCHING = 2_000, ("multiscale", "workload")  # cells, and what searches for weights on a line
 # How many mechanisms stand beside the spec's own; `--all` shows every one.
@@ -60,9 +62,10 @@ class ForecastPlan:
         target: error of a cell whose epsilon is searched, in records; None for no search.
         left_out: the reason by name of each mechanism that does not serve the release.
         units: how many units hold how many rows, where something public says so; for an advice on the bound.
-        records: that a period is expected to hold.
+        records: that a period is expected to hold; None where nobody said it.
         periods: other lengths of period for the same total a year.
-        assumed: whether nobody said how many records there are.
+        by_counts: mechanisms that are left out because their errors follow from the counts, and nobody said how many
+            records there are.
         whole: whether all tables and notes are shown, not those alone that a decision needs.
         bounds_asked: whether the table of bounds is asked for.
     """
@@ -71,14 +74,14 @@ class ForecastPlan:
     epsilons: tuple[Fraction, ...]
     contenders: tuple[Contender, ...]
     forecaster: Forecaster
-    basis: str
+    basis: str | None
     target: float | None
     left_out: dict[str, str]
     runway: AccountRunway
     units: UnitSizes | None = None
-    records: float = 0.0
+    records: float | None = None
     periods: PeriodPlans | None = None
-    assumed: bool = False
+    by_counts: tuple[str, ...] = ()
     every: bool = False
     whole: bool = False
     bounds_asked: bool = False
@@ -195,10 +198,20 @@ class Forecast:
             f"Forecast of {spec.release}, {NOTE}.",
             f"{cells}; one unit changes the counts by at most {spec.sensitivity:,}.",
             "Errors are root mean squared errors, in records, of the published estimates.",
-            *(
-                [f"No size was given, so {self.plan.records:,.0f} records are assumed: --records says how many."]
-                * self.plan.assumed
-            ),
+            *self._needs_records(),
+        ]
+
+    def _needs_records(self) -> list[str]:
+        """What `--records` would add; nothing where counts stand in for the records."""
+        plan = self.plan
+        if plan.forecaster.counts:
+            return []
+        more = (
+            f", and compares {', '.join(plan.by_counts)}, whose errors follow from the counts" if plan.by_counts else ""
+        )
+        return [
+            "Nobody said how many records a period will hold. --records N, an order of magnitude from public "
+            f"knowledge, tells how many cells will be poor{more}."
         ]
 
     def decision(self) -> list[str]:
@@ -207,7 +220,8 @@ class Forecast:
         own = next(expected for expected in self.found if expected.epsilon == plan.epsilon)
         errors = [f"of {_name_for_readers(size)} {_errors(*own.between(size), None)}" for size in plan.decided_by]
         lines = [f"With {own.mechanism} at epsilon {float(plan.epsilon):g}, expect errors {', '.join(errors)}."]
-        lines += [_recommendation(recommendation) for recommendation in self.recommended()]
+        by_law = all(expected.by_law for expected in self.found)
+        lines += [_recommendation(recommendation, by_law) for recommendation in self.recommended()]
         lines += [*self._says_little(), *self._poor_cells()]
         if plan.units is not None:
             lines.append(advice(self.bounds, plan.units.basis))
@@ -241,7 +255,9 @@ class Forecast:
             rows = [self._row(one, sizes, decimals) for one in at_epsilon]
             mine = " (the spec's)" if epsilon == plan.spec.epsilon else ""
             title = f"epsilon {format_epsilon(epsilon)}{mine}: expected error by number of cells in a sum"
-            tables.append((title, ["mechanism", "by", "1 cell", *heads, "95 % ±", "poor"], rows))
+            tables.append(
+                (title, ["mechanism", "by", "1 cell", *heads, "95 % ±", *["poor"] * bool(plan.forecaster.counts)], rows)
+            )
         if self.costs:
             title = f"the least epsilon for a root mean squared error of at most {plan.target:g} in a cell"
             tables.append((title, ["mechanism", "by", "epsilon"], [self._cost(cost) for cost in self.costs]))
@@ -262,9 +278,10 @@ class Forecast:
         lines = [
             f"{law}95 % ±: half the width of the published interval of a cell{none}.",
             "A sum of cells is a box, or on one axis a range.",
-            f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}."
-            + (UNEVENNESS if len(plan.forecaster.counts) > 1 else ""),
         ]
+        if plan.forecaster.counts:
+            noise = f"poor: the share of cells whose noise is more than a quarter of their count, on {plan.basis}."
+            lines.append(noise + self._what_decides_poor())
         if not all(expected.by_law for expected in self.found):
             repeat = plan.forecaster.repeat
             lines.append(f"sim: simulated on {plan.basis}, {repeat} release{'s' if repeat > 1 else ''} each.")
@@ -293,13 +310,24 @@ class Forecast:
         searching = () if plan.every else (name for name in SEARCHING if name not in compared)
         slow = [name for name in searching if _is_slow(Contender(name, name), plan.spec.domain.shape)]
         more = [
-            *([f"{others} more mechanisms that were compared"] if others else []),
+            *([f"{others} more of the mechanisms that were compared"] if others else []),
             *([f"{' and '.join(slow)}, whose weights take long here"] if slow else []),
             *(["half and twice this epsilon"] if len(plan.epsilons) == 1 else []),
             *(["other bounds"] if self.bounds and not plan.bounds_asked else []),
             *(["other lengths of period"] if plan.periods is not None and plan.periods.plans else []),
         ]
         return [f"--all shows {', '.join(more)}."] if more else []
+
+    def _what_decides_poor(self) -> str:
+        """On which shapes fewest and most cells are poor with the first mechanism that tells it, in a sentence."""
+        poor = next((expected.poor for expected in self.found if expected.poor), {})
+        if len(poor) < 2:
+            return ""
+        least, most = (f"{pick(poor.values()):.0%} on `{pick(poor, key=poor.__getitem__)}`" for pick in (min, max))
+        return (
+            f" How unevenly records lie over the cells decides it: {least} counts, {most} counts. Public counts of the "
+            "same kind (another year, another country) tell one number: --stand-in FILE."
+        )
 
     def _poor_cells(self) -> list[str]:
         """At which epsilons most cells will be poor with the spec's own mechanism."""
@@ -342,7 +370,8 @@ class Forecast:
     def _row(self, one: Expected, sizes: Sequence[int | str], decimals: int | None) -> tuple[str, ...]:
         errors = (_errors(*one.between(size), decimals) for size in (CELL, *sizes))
         width = "-" if one.half_width is None else short(one.half_width, decimals)
-        return wrap_name(one.mechanism), _basis(one.by_law), *errors, width, _percents(one.poor)
+        poor = [_percents(one.poor)] * bool(self.plan.forecaster.counts)
+        return wrap_name(one.mechanism), _basis(one.by_law), *errors, width, *poor
 
     def _cost(self, one: LeastEpsilon) -> tuple[str, str, str]:
         epsilons = [epsilon for epsilon in one.epsilons.values() if epsilon is not None]
@@ -374,7 +403,8 @@ def prepare(
         mechanisms: see `contenders.parse_contender`; if empty, all that serve the release.
         stand_in: see `stand_ins.read_stand_in`; None for what this release published before, else invented shapes.
         target: error of a cell whose epsilon is searched, in records; None for no search.
-        records: total of each invented shape, which are taken then; None for what was published, else `RECORDS`.
+        records: total of each invented shape, which are taken then; None for what was published. If nothing was, only
+            mechanisms are forecast whose errors follow from the law of the noise.
         repeat: number of simulated releases; None for `enough_repeats`.
         store: as on the command line; needed only for the account, a published stand-in and a quality table.
         units_by_rows: see `bounds.find_units`; None for the quality table of the stand-in, or of the release itself.
@@ -382,7 +412,8 @@ def prepare(
         whole: whether all mechanisms and all tables are shown, not those alone that a decision needs.
 
     Raises:
-        DphistError: a mechanism does not serve the release at an epsilon, or the stand-in has another shape.
+        DphistError: a mechanism does not serve the release at an epsilon, the stand-in has another shape, or the number
+            of records is needed.
     """
     own, shape = _own_mechanism(spec), spec.domain.shape
     epsilons_asked = tuple(
@@ -393,26 +424,32 @@ def prepare(
     contenders, left_out = choose_contenders(mechanisms, spec.domain, spec.sensitivity, served, first=own)
     if not (whole or mechanisms):
         contenders = tuple(contender for contender in contenders if contender == own or not _is_slow(contender, shape))
-    public, assumed = folder_if_any(store), False
+    public = folder_if_any(store)
+    basis: str | None = None
+    counts: Mapping[str, NDArray[np.int64]] = {}
     if stand_in is not None:
         basis, only = read_stand_in(stand_in, spec, public)
         counts = {"stand-in": only}
     elif records is None and (earlier := published_before(spec, public)) is not None:
         basis, counts = earlier.about, {"stand-in": earlier.counts}
-    else:
-        basis = f"{SHAPES} counts of {records or RECORDS:,} records, hence from-to"
-        assumed = records is None
-        counts = declared_shapes(shape, records or RECORDS)
+    elif records is not None:
+        basis, counts = f"{SHAPES} counts of {records:,} records, hence from-to", declared_shapes(shape, records)
     times = repeat or enough_repeats(spec.domain.cells, len(counts))
     questions_asked = [questions_of(workload, shape) for workload in dict.fromkeys(workloads)]
     forecaster = Forecaster(shape, spec.sensitivity, [*questions(shape), *questions_asked], counts, times, counted)
+    by_counts: list[str] = []
+    if not counts:
+        by_counts = [one.written for one in contenders if not forecaster.by_law(one, epsilons_asked[0])]
+        if by_counts and (mechanisms or own.written in by_counts):
+            raise records_unknown(by_counts if mechanisms else [own.written])
+        contenders = tuple(one for one in contenders if one.written not in by_counts)
     units = find_units(spec, units_by_rows, [*filter(None, [stand_in]), spec.release], public)
     runway = AccountRunway.of(spec, store)
-    records_held = float(next(iter(counts.values())).sum())
+    records_held = float(next(iter(counts.values())).sum()) if counts else None
     return ForecastPlan(
         *(spec, epsilons_asked, contenders, forecaster, basis, target, left_out, runway, units, records_held),
-        assumed=assumed,
-        periods=plan_periods(spec, counts, records_held, yearly_total(spec, store)),
+        by_counts=tuple(by_counts),
+        periods=None if records_held is None else plan_periods(spec, counts, records_held, yearly_total(spec, store)),
         every=whole or bool(mechanisms),
         whole=whole,
         bounds_asked=units_by_rows is not None,
@@ -461,13 +498,19 @@ def _name_for_readers(question: int | str) -> str:
     return question if isinstance(question, str) else f"sums of {question:,} cells"
 
 
-def _recommendation(one: Mapping[str, Any]) -> str:
-    """Which mechanism is the best one for some questions, or that counts decide it, in a sentence."""
+def _recommendation(one: Mapping[str, Any], by_law: bool) -> str:
+    """Which mechanism is the best one for some questions, or that counts decide it, in a sentence.
+
+    Args:
+        by_law: whether all errors follow from the law of the noise, so that counts decide nothing.
+    """
     title, error = f"{one['questions']}, epsilon {one['epsilon']:g}", short(one["rmse"])
     if not one["alike"]:
         return f"Least error of {title}: {one['mechanism']}, {error}."
     mechanisms = [wrap_name(name).replace("\n", "") for name in one["alike"][:BEST]]
     more = f" and {len(one['alike']) - BEST} more" if len(one["alike"]) > BEST else ""
+    if by_law:
+        return f"Least error of {title}: {one['mechanism']}, {error}; as small with {', '.join(mechanisms)}{more}."
     return (
         f"Least error of {title}: these counts do not tell which mechanism is the best. On them the error of "
         f"{one['mechanism']} is at most about {error}; that of {', '.join(mechanisms)}{more} may be as small, or "

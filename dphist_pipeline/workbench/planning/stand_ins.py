@@ -24,7 +24,6 @@ from dphist_pipeline.spec.sources import ending_of
 from dphist_pipeline.workbench.evaluation.public_counts import SYNTHETIC, read_counts
 
 Numbers = NDArray[np.int64]
-RECORDS = 100_000
 SEED = 20_100_708
 STEEPNESS = 3.0
 # The least and the most days of a period; an hour more or less, where clocks change, makes no day.
@@ -40,6 +39,17 @@ PEAK, BESIDE_PEAK, STEEPER = 0.9, 0.02, 10.0
 def stand_in_refused(source: str, problem: str) -> Refused:
     """The named counts cannot stand in for the records of a release."""
     return Refused(f"stand-in {one_line(source, 300)}: {problem}", code="stand_in_refused")
+
+
+def records_unknown(mechanisms: Sequence[str]) -> Refused:
+    """Nobody said how many records a period holds, and the errors of these mechanisms follow from the counts."""
+    which = ", ".join(one_line(name, 100) for name in mechanisms)
+    return Refused(
+        f"a forecast for {which} needs the number of records that a period will hold, because the error follows from "
+        "the counts. Add --records N: an order of magnitude is enough, from public knowledge (an earlier report, the "
+        "number of beds or schools), never counted in the records. Or add --stand-in with public counts of this grid.",
+        code="records_unknown",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +157,8 @@ def read_publication(release: str, public: Path | None) -> EarlierPeriod:
     audit: Mapping[str, Any] = json.loads((folder / "audit.json").read_bytes())
     if "withdrawn" in audit:
         raise stand_in_refused(release, f"its latest publication, period {audit['period']}, was withdrawn")
-    return _earlier(release, audit, _estimates(folder, audit))
+    counts, amount = _estimates(folder, audit), domain_of(audit["axes"]).amount
+    return _earlier(release, audit, counts if amount is None else counts.sum(axis=amount))
 
 
 def _of_related_release(spec: ReleaseSpec, public: Path) -> EarlierPeriod | None:

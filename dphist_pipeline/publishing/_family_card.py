@@ -83,6 +83,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         **{"reach": True, "smoothed": False, "outside": ""},
         **total_in_words,
         figures_are_known=totals_are_known(audit),
+        leaves_noise_out=any(table.known is not None and table.known.leaves_noise_out for table in family.tables.values()),
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},
@@ -135,8 +136,8 @@ def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture
 
 
 def _is_known(table: Estimate) -> bool:
-    """Whether every cell is a public figure."""
-    return table.known is not None and table.known.figures.size == table.cells
+    """Whether every cell is known from public figures."""
+    return table.known is not None and bool(table.known.are_known.all())
 
 
 def _relative_noise(table: Estimate) -> float:

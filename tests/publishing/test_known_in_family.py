@@ -1,0 +1,49 @@
+"""Tables of a family with public figures: what a page says of known counts, and which sums agree."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from by_hand import AGE, WARD
+from families_by_hand import publish_family
+
+from dphist_pipeline.estimates.estimate import answer_box
+from dphist_pipeline.publishing.published_estimate import published_estimate
+from dphist_pipeline.publishing.published_files import read_audit
+
+pytestmark = pytest.mark.stand_in("pictures", "catalogue", why="sentences and numbers; pictures are tried elsewhere")
+ON_CARD = "Cells that are known to be 0 are told as 0, but the noise in them stays in sums"
+
+
+def figures(**rows: int) -> dict[str, Any]:
+    return {"level": "ward", "counts": "persons", "figures": rows}
+
+
+def published(public: Path, tables: list[tuple[str, ...]], met: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The estimates of the tables of a family with figures, and its card."""
+    made = publish_family(public, [AGE, WARD], tables, epsilon=Fraction(1, 8), invariants=met)
+    folders = {name: release.path for name, release in made.items()}
+    card = (next(iter(folders.values())).parents[1] / "card.html").read_text()
+    return {name: published_estimate(folder, read_audit(folder)) for name, folder in folders.items()}, card
+
+
+@pytest.mark.parametrize("others", [0, 5])
+def test_sums_agree_but_for_the_noise_of_cells_known_to_be_zero_and_the_card_says_so(
+    tmp_path: Path, others: int
+) -> None:
+    wards = dict.fromkeys(WARD["values"], 700) | {"other": others}
+    tables, card = published(tmp_path, [("age", "ward"), ("age",)], figures(**wards))
+    fine, coarse = tables["age_ward"], tables["age"]
+    assert np.allclose(fine.values.sum(axis=1), coarse.values)
+    asked = [answer_box(table, {"age": (0, 18)}).estimate for table in (fine, coarse)]
+    assert asked[0] == pytest.approx(asked[1]), "a sum that is asked for is the same from both"
+    cells = [answer_box(fine, {"age": (0, 18), "ward": ward}) for ward in [*WARD["values"], None]]
+    added = sum(cell.estimate for cell in cells)
+    assert (cells[-1].basis == "known") == (others == 0)
+    noise = 0.0 if others else fine.values[1, -1]
+    assert added + noise == pytest.approx(asked[0]) and (abs(noise) > 0.01) == (others == 0)
+    assert (ON_CARD in " ".join(card.split())) == (others == 0)

@@ -112,7 +112,7 @@ def audit_facts(
         "cells": spec.cells,
         **({"whole_counts": mechanism_run.mechanism.whole_way} if spec.family is None else {}),
         "axes": [axis.as_json() for axis in spec.axes],
-        **({} if spec.family is None else {"tables": tables_of(spec.family, spec), **_invariants(spec.family, spec)}),
+        **({} if spec.family is None else {"tables": tables_of(spec.family, spec), **figures_of(spec.family, spec)}),
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
@@ -148,7 +148,7 @@ def tables_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     }
 
 
-def _invariants(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
+def figures_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
     """The public figures that whole counts meet, at their finest level."""
     invariants = spec.tables and spec.tables.invariants
     if not invariants:

@@ -11,6 +11,7 @@ import pytest
 from by_hand import AGE, WARD
 from families_by_hand import publish_family
 
+from dphist_pipeline.answering.exports.rows import Exported, near_zero
 from dphist_pipeline.estimates.estimate import answer_box
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import read_audit
@@ -47,3 +48,14 @@ def test_sums_agree_but_for_the_noise_of_cells_known_to_be_zero_and_the_card_say
     noise = 0.0 if others else fine.values[1, -1]
     assert added + noise == pytest.approx(asked[0]) and (abs(noise) > 0.01) == (others == 0)
     assert (ON_CARD in " ".join(card.split())) == (others == 0)
+
+
+def test_known_cells_are_neither_poor_nor_below_zero_on_a_card(tmp_path: Path) -> None:
+    wards = dict.fromkeys([*WARD["values"], "other"], 0) | {"surgery": 2000}
+    tables, card = published(tmp_path, [("age", "ward"), ("ward",)], figures(**wards))
+    known = 2 * tables["age_ward"].domain.shape[0] + tables["ward"].cells
+    said = " ".join(card.split())
+    assert f"and {known} are known." in said and "wholly below 0" not in said
+    exported = Exported.read(tmp_path, "family_age_ward")
+    near = near_zero(exported.publications[0])
+    assert (near.cells, near.below) == (tables["age_ward"].domain.shape[0], 0)

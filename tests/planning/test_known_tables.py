@@ -40,12 +40,12 @@ def test_a_known_table_has_no_error_and_is_advised_to_be_left_out(tmp_path: Path
     errors = errors_of_tables(planned)
     assert errors["county"] == errors["state"] == 0 < errors["county_sex"]
     assert tables_of(planned)["errors_of_cells"]["county"] == 0
-    assert "of county and state is known" in advice_on_known(planned) or "county, state" in advice_on_known(planned)
+    assert advice_on_known(planned).startswith("Every cell of county, state is known from public figures")
     found = forecast_family(planned, [], {"county": 1, "county_sex": 20}, None, 1000)
     assert all(by["county"] == 0 for by in found.errors.values()) and found.facts()["known"] in found.notes()
     assert found.enough is not None and found.enough.errors["county_sex"] <= 20
     alone = spec(tmp_path, [["county", "sex"]])
-    assert advice_on_known(alone) == "" and errors_of_tables(alone)["county_sex"] < errors["county_sex"]
+    assert advice_on_known(alone) == "" and errors_of_tables(alone)["county_sex"] <= errors["county_sex"]
 
 
 def test_figures_that_count_something_else_make_no_table_known(tmp_path: Path) -> None:

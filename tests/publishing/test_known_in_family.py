@@ -13,6 +13,7 @@ from families_by_hand import publish_family
 
 from dphist_pipeline.answering.exports.rows import Exported, near_zero
 from dphist_pipeline.estimates.estimate import answer_box
+from dphist_pipeline.publishing._index_pages import write_index
 from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import read_audit
 
@@ -59,3 +60,16 @@ def test_known_cells_are_neither_poor_nor_below_zero_on_a_card(tmp_path: Path) -
     exported = Exported.read(tmp_path, "family_age_ward")
     near = near_zero(exported.publications[0])
     assert (near.cells, near.below) == (tables["age_ward"].domain.shape[0], 0)
+
+
+@pytest.mark.parametrize("privacy_unit", ["row", "patient"])
+def test_pages_that_list_releases_say_that_known_numbers_have_no_noise(tmp_path: Path, privacy_unit: str) -> None:
+    # Figures of persons are not counts of rows.
+    facts = {"privacy_unit": privacy_unit, "max_rows_per_unit": 1 if privacy_unit == "row" else 2}
+    met = figures(**dict.fromkeys([*WARD["values"], "other"], 700))
+    publish_family(tmp_path / "public", [AGE, WARD], [("ward",)], invariants=met, **facts)
+    (tmp_path / "scratch").mkdir()
+    write_index(tmp_path / "public", tmp_path / "scratch")
+    for page in ("index.html", "family/index.html"):
+        said = "Numbers that are marked as known are the exception" in (tmp_path / "public" / page).read_text()
+        assert said == (privacy_unit == "row")

@@ -177,13 +177,16 @@ def forecast_family(
     epsilons_shown = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
     sensitivity, known = _larger_sensitivity(spec), dict.fromkeys(wholly_known(spec), 0.0)
     target_errors = {name: error for name, error in target_errors.items() if name not in known}
+    enough = _enough(family, sensitivity, target_errors) if target_errors else None
+    if enough is not None:
+        enough = replace(enough, errors={**enough.errors, **known})
     return FamilyForecast(
         {epsilon: _errors(family, sensitivity, epsilon) | known for epsilon in epsilons_shown},
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
         len(shares_for(family).marginals),
         target_errors,
         records,
-        _enough(family, sensitivity, target_errors) if target_errors else None,
+        enough,
         tuple(notes_on_quality(spec, records)),
         advice_on_known(spec),
     )
@@ -201,12 +204,10 @@ def advice_on_known(spec: ReleaseSpec) -> str:
     names = wholly_known(spec)
     if not names:
         return ""
-    advice = f"Every cell of {first_of(names, MOST_NAMED)} is known from public figures: its error is 0."
-    if len(names) == len(spec.family.names if spec.family is not None else ()):
-        return f"{advice} No table is left to measure: this release tells nothing new."
     return (
-        f"{advice} Measuring it takes epsilon and buys nothing. Leave it out of `list`: the others get its share, and "
-        "tables that have its axes tell its counts as known, too."
+        f"Every cell of {first_of(names, MOST_NAMED)} is known from public figures: the error is 0. Known tables need "
+        "not stand in `list`: what is measured serves all tables there, so without them others may get more of "
+        "epsilon, and tables that have their axes tell their counts as known, too."
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import PeriodComparison
-from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Family, finest
+from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Family
 from dphist_pipeline.base.reading import quote_in_words
 from dphist_pipeline.base.zone_data import zone_data_facts
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
@@ -23,6 +23,7 @@ from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engine_choice import engine_of
+from dphist_pipeline.releasing.known_tables import figures_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.amount_axes import AmountAxisSpec
@@ -146,15 +147,6 @@ def tables_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
         name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
         for name, table in zip(family.names, family.tables, strict=True)
     }
-
-
-def figures_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
-    """The public figures that whole counts meet, at their finest level."""
-    invariants = spec.tables and spec.tables.invariants
-    if not invariants:
-        return {}
-    level = invariants.finest_level(finest([family.domain]).axes)
-    return {"invariants": {"level": level, "counts": invariants.counts, "figures": invariants.of(level)}}
 
 
 def _level(axis: Axis) -> dict[str, Any]:

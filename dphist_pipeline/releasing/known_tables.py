@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from dphist_pipeline.base.domain import finest
+from typing import Any
+
+from dphist_pipeline.base.domain import Family, finest
 from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures
-from dphist_pipeline.releasing._audit_facts import figures_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
+
+
+def figures_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
+    """The public figures that whole counts meet, at their finest level."""
+    invariants = spec.tables and spec.tables.invariants
+    if not invariants:
+        return {}
+    level = invariants.finest_level(finest([family.domain]).axes)
+    return {"invariants": {"level": level, "counts": invariants.counts, "figures": invariants.of(level)}}
 
 
 def known_tables(spec: ReleaseSpec) -> dict[str, KnownFigures]:

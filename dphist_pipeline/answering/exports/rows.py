@@ -152,11 +152,11 @@ class Exported:
 
 def near_zero(publication: Publication) -> CellsNearZero:
     """How many of its published cells noise hides."""
-    if totals_are_known(publication.audit):
-        return CellsNearZero.of_estimate(published_estimate(publication.folder, publication.audit))
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(["ci_lower", "ci_upper"])
     if rows.num_columns < 2:  # of a file of an older version, which has no intervals
         return CellsNearZero()
+    if totals_are_known(publication.audit):
+        return CellsNearZero.of_estimate(published_estimate(publication.folder, publication.audit))
     return CellsNearZero.of(*(column.to_numpy() for column in rows.columns))
 
 

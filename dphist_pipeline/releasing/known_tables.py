@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from dphist_pipeline.base.domain import Family, finest
-from dphist_pipeline.estimates.known_figures import KnownFigures, known_figures
+from dphist_pipeline.estimates.known_figures import KnownFigures, figures_as_facts, known_figures
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 
 def figures_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
-    """The public figures that whole counts meet, at their finest level."""
+    """The public figures that counts meet, at their finest levels, as an audit has them."""
     invariants = spec.tables and spec.tables.invariants
     if not invariants:
         return {}
-    level = invariants.finest_level(finest([family.domain]).axes)
-    return {"invariants": {"level": level, "counts": invariants.counts, "figures": invariants.of(level)}}
+    figures = invariants.finest(finest([family.domain]).axes)
+    return {"invariants": figures_as_facts(figures, invariants.counts)}
 
 
 def known_tables(spec: ReleaseSpec) -> dict[str, KnownFigures]:

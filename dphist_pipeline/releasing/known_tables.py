@@ -27,9 +27,9 @@ def known_tables(spec: ReleaseSpec) -> dict[str, KnownFigures]:
         "max_rows_per_unit": spec.max_rows_per_unit,
         **figures_of(spec.family, spec),
     }
-    whole, known = finest([spec.family.domain]), {}
+    known: dict[str, KnownFigures] = {}
     for name, axes in zip(spec.family.names, spec.family.tables, strict=True):
-        if (of_table := known_figures(facts, spec.family.grid(axes), whole)) is not None:
+        if (of_table := known_figures(facts, spec.family.grid(axes), finest([spec.family.domain]))) is not None:
             known[name] = of_table
     return known
 

@@ -65,7 +65,7 @@ def test_known_cells_are_neither_poor_nor_below_zero_on_a_card(tmp_path: Path) -
 @pytest.mark.parametrize("privacy_unit", ["row", "patient"])
 def test_pages_that_list_releases_say_that_known_numbers_have_no_noise(tmp_path: Path, privacy_unit: str) -> None:
     # Figures of persons are not counts of rows.
-    facts = {"privacy_unit": privacy_unit, "max_rows_per_unit": 1 if privacy_unit == "row" else 2}
+    facts: dict[str, Any] = {"privacy_unit": privacy_unit, "max_rows_per_unit": 1 if privacy_unit == "row" else 2}
     met = figures(**dict.fromkeys([*WARD["values"], "other"], 700))
     publish_family(tmp_path / "public", [AGE, WARD], [("ward",)], invariants=met, **facts)
     (tmp_path / "scratch").mkdir()

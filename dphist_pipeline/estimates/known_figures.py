@@ -115,10 +115,19 @@ class KnownFigures:
         return reduce(np.multiply, np.ix_(*along)).astype(np.int64)
 
     @property
+    def _known_groups(self) -> NDArray[np.bool_]:
+        """Of which groups every cell is known: of those of one cell, or without any rows."""
+        return (self.sizes == 1) | (self.figures == 0)
+
+    @property
     def are_known(self) -> NDArray[np.bool_]:
-        """Which cells are known: each cell that is a group, or in a group without any rows; shape of the domain."""
-        is_known: NDArray[np.bool_] = ((self.sizes == 1) | (self.figures == 0)).ravel()[self.groups]
-        return is_known
+        """Which cells are known, shape of the domain."""
+        return np.asarray(self._known_groups.ravel()[self.groups])
+
+    @property
+    def tell_all(self) -> bool:
+        """Whether every cell is known."""
+        return bool(self._known_groups.all())
 
     @property
     def leaves_noise_out(self) -> bool:

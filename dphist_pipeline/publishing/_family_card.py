@@ -141,7 +141,7 @@ def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture
 
 def _is_known(table: Estimate) -> bool:
     """Whether every cell is known from public figures."""
-    return table.known is not None and bool(table.known.are_known.all())
+    return table.known is not None and table.known.tell_all
 
 
 def _relative_noise(table: Estimate) -> float:

@@ -27,13 +27,13 @@ def known_tables(spec: ReleaseSpec) -> dict[str, KnownFigures]:
         "max_rows_per_unit": spec.max_rows_per_unit,
         **figures_of(spec.family, spec),
     }
-    known: dict[str, KnownFigures] = {}
+    whole, known = finest([spec.family.domain]), dict[str, KnownFigures]()
     for name, axes in zip(spec.family.names, spec.family.tables, strict=True):
-        if (of_table := known_figures(facts, spec.family.grid(axes), finest([spec.family.domain]))) is not None:
+        if (of_table := known_figures(facts, spec.family.grid(axes), whole)) is not None:
             known[name] = of_table
     return known
 
 
 def wholly_known(spec: ReleaseSpec) -> list[str]:
     """The tables of which every cell is known from public figures, so that their error is 0."""
-    return [name for name, known in known_tables(spec).items() if known.are_known.all()]
+    return [name for name, known in known_tables(spec).items() if known.tell_all]

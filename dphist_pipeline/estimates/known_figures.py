@@ -117,7 +117,7 @@ class KnownFigures:
     @property
     def _known_groups(self) -> NDArray[np.bool_]:
         """Of which groups every cell is known: of those of one cell, or without any rows."""
-        return (self.sizes == 1) | (self.figures == 0)
+        return np.asarray((self.sizes == 1) | (self.figures == 0))
 
     @property
     def are_known(self) -> NDArray[np.bool_]:

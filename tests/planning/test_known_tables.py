@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dphist_pipeline.cli.prepare.check import tables_of
+from dphist_pipeline.cli.prepare.check import reliability_of, tables_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec.sources import CodeListFolders
 from dphist_pipeline.workbench.planning.family_forecast import advice_on_known, errors_of_tables, forecast_family
@@ -40,6 +40,7 @@ def test_a_known_table_has_no_error_and_is_advised_to_be_left_out(tmp_path: Path
     errors = errors_of_tables(planned)
     assert errors["county"] == errors["state"] == 0 < errors["county_sex"]
     assert tables_of(planned)["errors_of_cells"]["county"] == 0
+    assert list(reliability_of(planned)["reliability"]["poor_below"]) == ["county_sex"]
     assert advice_on_known(planned).startswith("Every cell of county, state is known from public figures")
     found = forecast_family(planned, [], {"county": 1, "county_sex": 20}, None, 1000)
     assert all(by["county"] == 0 for by in found.errors.values()) and found.facts()["known"] in found.notes()

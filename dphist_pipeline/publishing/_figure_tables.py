@@ -119,4 +119,4 @@ def _numbers(line: Mapping[str, Any], is_share: bool, shared: Sequence[str]) -> 
         for end in ("value", "ci_lower", "ci_upper")
     )
     interval = "–" if lower is None or upper is None else gettext("%(low)s to %(high)s", low=lower, high=upper)
-    return str(value), interval
+    return str(value), interval.replace(" ", "\u00a0")

@@ -938,7 +938,7 @@ const dphPicker = (() => {
   // The word, and half the interval as a part of the number.
   function reliabilityOf(answer) {
     const part = (50 * (answer.ci_upper - answer.ci_lower)) / answer.unbiased;
-    const isShown = part > 0 && part < 1000 && !told(answer).isHidden;
+    const isShown = part >= 0.05 && part < 1000 && !told(answer).isHidden;
     return said(answer.reliability) + (isShown ? ` (±\u00a0${shown(part, part < 9.95 ? 1 : 0)}\u00a0%)` : "");
   }
 

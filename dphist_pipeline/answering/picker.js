@@ -1005,8 +1005,8 @@ const dphPicker = (() => {
       ? change.unbiased > 0 ? said("Yes, more: noise and chance do not explain a difference of this size.") : said("Yes, fewer: noise and chance do not explain a difference of this size.")
       : isOut(change.ci_lower, change.ci_upper)
         ? said(change.unbiased > 0
-          ? "%(number)s more were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), so this is no trend."
-          : "%(number)s fewer were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), so this is no trend.", {
+          ? "%(number)s more were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), so this alone is no trend."
+          : "%(number)s fewer were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), so this alone is no trend.", {
           ...{ number: size(change.unbiased), low: size(change.unbiased > 0 ? change.ci_lower : change.ci_upper) },
           ...{ high: size(change.unbiased > 0 ? change.ci_upper : change.ci_lower), least: sign(low), most: sign(high) },
         })

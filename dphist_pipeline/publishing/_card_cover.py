@@ -28,11 +28,11 @@ NOBODY = About()
 BY_CHANCE = (
     mark_text(
         "%(number)s fewer were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), "
-        "so this is no trend."
+        "so this alone is no trend."
     ),
     mark_text(
         "%(number)s more were counted (%(low)s to %(high)s). Counts differ as much by chance (%(least)s to %(most)s), "
-        "so this is no trend."
+        "so this alone is no trend."
     ),
 )
 

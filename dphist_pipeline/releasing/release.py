@@ -14,6 +14,7 @@ from dphist_pipeline.releasing._approvals import AwaitsApproval as AwaitsApprova
 from dphist_pipeline.releasing._approvals import damaged_folders as damaged_folders
 from dphist_pipeline.releasing._approvals import nothing_to_decide
 from dphist_pipeline.releasing._approvals import reject as reject
+from dphist_pipeline.releasing.declared_figures import keep_figures
 from dphist_pipeline.releasing.due import Due
 from dphist_pipeline.releasing.frames import Frame
 from dphist_pipeline.releasing.public_folder import PublicFolder
@@ -136,7 +137,11 @@ def release_several(
             else:
                 made += [] if publication.replayed else [publication.path]
                 yield Outcome(spec.release, key, publication)
-    PublicFolder(store).refresh_releases([spec.release for spec in specs], made, progress)
+    public = PublicFolder(store)
+    changed = [spec.release for spec in specs if keep_figures(store, spec)]
+    public.refresh_releases([spec.release for spec in specs], made, progress)
+    for name in changed:
+        public.render(name, progress)  # pages of periods that were there before have the lines, too
 
 
 def publish_approved(

@@ -134,16 +134,16 @@ if TYPE_CHECKING:  # what is due is told without the model of specs
     Fields = Mapping[str, FieldInfo]
     Kinds = Mapping[str, type[BaseModel]]
 
-COUNTS_ONLY = (
-    "only rows are counted: a weight or an amount has no bound of its own, and one unit could move a cell at will. "
-    "Make the amount an axis with declared bins, and add up bin midpoints times estimates after the release"
+AMOUNT_AXIS = (
+    "is no field: sums and means come from an axis with ends, as {column: cost, amount: [0, 20000]} in `axes`; "
+    "its rows, sum and mean are figures by themselves, `sum_cost` and `mean_cost`"
 )
 # What is said of fields that people look for and that do not exist.
 NO_FIELDS = {
     "renews": "is not supported yet; the account is set up with `dphist ledger open`",
     "neighbors": "is another spelling of `neighbours`; give one of the two",
-    **dict.fromkeys(("weight", "weights", "weight_column", "sum", "sums", "sum_column"), COUNTS_ONLY),
-    **dict.fromkeys(("measure", "measures", "aggregate", "value_column"), COUNTS_ONLY),
+    **dict.fromkeys(("weight", "weights", "weight_column", "sum", "sums", "sum_column"), AMOUNT_AXIS),
+    **dict.fromkeys(("measure", "measures", "aggregate", "value_column"), AMOUNT_AXIS),
 }
 # By the type of Pydantic's error; its own values, `given` and `such_as` are filled in.
 _MESSAGES = {

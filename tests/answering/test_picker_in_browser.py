@@ -454,7 +454,7 @@ def test_cards_and_the_picker_have_one_rule_of_a_difference(opened: Open, tmp_pa
     page.locator("#picker button[type=submit]").click()
     page.locator("#picked .answer").wait_for()
     verdict = page.locator("#picked .verdict").inner_text().replace("−", "-")
-    assert verdict.startswith("350 more were counted (") and verdict.endswith("), so this is no trend.")
+    assert verdict.startswith("350 more were counted (") and verdict.endswith("), so this alone is no trend.")
     low, high, least, most = map(float, re.findall(r"[+-]?\d+(?= to|[)])", verdict))
     assert 0 < low < 350 < high and least < 0 < most
     told = page.locator("#picked dl").inner_text()

@@ -238,3 +238,16 @@ def test_a_call_that_is_killed_anywhere_is_finished_by_the_same_call(tmp_path: P
             assert catalogued(killed) == [(NAME, week) for week in DUE[:2]]
             assert (killed.root / "public" / "index.html").is_file()
         shutil.rmtree(killed.folder)
+
+
+@pytest.mark.slow
+def test_figures_of_what_was_due_stand_in_files_and_on_cards_of_earlier_periods(project: Project) -> None:
+    project.release(DUE[0])
+    figures = [{"name": "young", "share": {"age": [0, 20]}}]
+    project.write_spec(**ENDS, figures=figures)
+    assert len(released(project)) == 3
+    public = project.root / "public" / NAME
+    with duckdb.connect() as connection:
+        told = connection.execute(f"SELECT period, figure FROM '{public}/latest/figures.parquet' ORDER BY 1").fetchall()
+    assert told == [(week, "young") for week in DUE]
+    assert all("young" in card.read_text() for card in public.glob("period=*/revision=1/card.html"))

@@ -114,8 +114,8 @@ def test_unknown_words_get_a_did_you_mean() -> None:
 
 @pytest.mark.parametrize("field", ["weight", "weight_column", "sum", "measure"])
 def test_weights_and_sums_are_refused_with_what_to_do_instead(field: str) -> None:
-    assert "Make the amount an axis" in refusal(**{field: "hours"})[field]
-    assert "Make the amount an axis" in refusal(axes=[{**AGE, field: "hours"}])[f"axes[0].{field}"]
+    assert "come from an axis with ends" in refusal(**{field: "hours"})[field]
+    assert "come from an axis with ends" in refusal(axes=[{**AGE, field: "hours"}])[f"axes[0].{field}"]
 
 
 @pytest.mark.parametrize("field", ["weights", "targets"])

@@ -88,7 +88,7 @@ class AnswerOptions:
         names = ("by", "quantile", "mean", "sum", "ranks", *BOXES, "over", "changes", "compare")
         options = {name: getattr(self, name) for name in names}
         questions = [name for name in names if (options[name] is not None if name in BOXES else options[name])]
-        if questions[:1] == ["by"] and questions[1:] in [[name] for name in BY_VALUES]:
+        if questions[:1] == ["by"] and {*questions[1:]} & {*BY_VALUES}:
             questions = questions[1:]
         if len(questions) > 1:
             raise QuestionRefused("", f"--{questions[0]} and --{questions[1]} are two questions; {_apart(questions)}")

@@ -46,7 +46,7 @@ def upstream_missing(release: str, period: str, missing: Sequence[str]) -> Refus
     names = first_of(missing, MOST_NAMED)
     return Refused(
         f"release '{release}', period {period}: needs what is not there: {names}. Nothing was read or spent. "
-        "Materialize them and run again; `require: none` in the spec releases without them",
+        "Materialize them and run again. Only where a period is complete without them, write `require: none`",
         code="upstream_missing",
     )
 

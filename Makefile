@@ -77,7 +77,7 @@ record: $(READY)  ## what a new mechanism asks of the measurements, for the test
 mutations: $(READY)  ## breaks one line of the program at a time: which test notices?
 	$(BIN)/python tests/audits/mutations.py
 
-bench: $(READY)  ## the release on real data, and the papers' claims: forty minutes; with STUDIES=--quick ten
+bench: $(READY)  ## the release on real data, and the papers' claims: twenty minutes on a quiet machine; with STUDIES=--quick ten
 	$(BIN)/python benchmarks/release_on_real_data.py
 	$(BIN)/python benchmarks/papers/reproduce.py $(STUDIES)
 

@@ -51,18 +51,8 @@ def spec_of(file: Path) -> ReleaseSpec:
     return ReleaseSpec.from_attributes({**facts, **unit, "axes": axes}, file.parent)
 
 
-def turn(file: Path, folder: Path, spent: dict[str, list[float]], kept: bool) -> None:
-    """Every step once."""
-
-    def step(name: str, work: Callable[[], Any]) -> Any:
-        begun = sum(os.times()[:2])
-        made = work()
-        spent[name].append(sum(os.times()[:2]) - begun)
-        return made
-
-    spec, key = spec_of(file), bytes(32)
-    staged = step("release: read, bin, stage", lambda: stage_rows(plan_of(spec, spec.period_named("all")), folder))
-    (rows,) = bounding.slices(staged, ["code"], key)
+def count(rows: pl.LazyFrame, key: bytes, step: Callable[[str, Callable[[], Any]], Any]) -> None:
+    """The steps of counting a slice."""
     hashed = step("release: hash units", lambda: rows.select("hash", "code").collect(engine="streaming"))
     counts = np.zeros(SIDE**2, dtype=np.int64)
     codes = hashed["code"].to_numpy().astype(np.int64)
@@ -75,6 +65,22 @@ def turn(file: Path, folder: Path, spent: dict[str, list[float]], kept: bool) ->
             np.add.at(counts, word, number)
 
     step("release: bound those above", correct)
+
+
+def turn(file: Path, folder: Path, spent: dict[str, list[float]], kept: bool) -> None:
+    """Every step once; where memory takes several slices of the rows, the steps of all slices together."""
+    seconds = defaultdict[str, float](float)
+
+    def step(name: str, work: Callable[[], Any]) -> Any:
+        begun = sum(os.times()[:2])
+        made = work()
+        seconds[name] += sum(os.times()[:2]) - begun
+        return made
+
+    spec, key = spec_of(file), bytes(32)
+    staged = step("release: read, bin, stage", lambda: stage_rows(plan_of(spec, spec.period_named("all")), folder))
+    for rows in bounding.slices(staged, ["code"], key):
+        count(rows, key, step)
     words = pl.scan_parquet(staged).select(pl.col("unit").cast(pl.UInt64) * (1 << 32) + pl.col("code").cast(pl.UInt64))
     packed = step("floor: read staged words", lambda: words.collect(engine="streaming")["unit"])
     step("floor: sort them", lambda: packed.sort().rle())
@@ -92,6 +98,8 @@ def turn(file: Path, folder: Path, spent: dict[str, list[float]], kept: bool) ->
             text = KEPT.format(order=order, file=file)
             text = text.replace(f"read_parquet('{file}')", of.format(file=file)) if order else text
             step(f"DuckDB keeps {name}", lambda text=text: connection.execute(text).fetchall())
+    for name, spent_on_it in seconds.items():
+        spent[name].append(spent_on_it)
 
 
 def main() -> None:

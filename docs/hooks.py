@@ -44,6 +44,8 @@ HAVE_PAGES = SCALE, START_UP, RANGES, ACCURACY, *_ = tuple(
         "papers",
         "box_levels",
         "office_methods",
+        "amounts",
+        "unit_rows",
     )
 )
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
@@ -442,6 +444,30 @@ def row_path() -> str:
     return table(["step", "processors", "× the scan"], lines)
 
 
+def amount_errors() -> str:
+    """Standard deviations of rows, sum and mean of one amount, by three ways at one epsilon."""
+    rows = json.loads((MEASURED / "amounts.json").read_text(encoding="utf-8"))["errors"]
+    whats = ("rows", "sum", "mean")
+    lines = (
+        [row["way"], *(f"{row[one]:,.0f}" for one in whats), *(f"{row[f'two_ends_by_it_{one}']:.2f}" for one in whats)]
+        for row in rows
+    )
+    return table(["way", *whats, *(f"two ends by it, {one}" for one in whats)], lines)
+
+
+def unit_rows() -> str:
+    """Processor seconds of counting persons, or with axes of a unit's own rows, by those of rows alone."""
+    held = json.loads((MEASURED / "unit_rows.json").read_text(encoding="utf-8"))
+    lines = (
+        [
+            *(row["way"], f"{row['processor_seconds']:.1f}", f"{row['times_rows_alone']:.2f}"),
+            f"{row['megabytes'] / 1000:.1f}",
+        ]
+        for row in held["ways"]
+    )
+    return table(["what is counted", "processors", "× rows alone", "GB"], lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
     for made in (
@@ -488,6 +514,8 @@ GENERATED: dict[str, Callable[[], str]] = {
             fast_goals,
             many_periods,
             row_path,
+            amount_errors,
+            unit_rows,
             paper_claims,
             paper_contenders,
             classifier_accuracy,

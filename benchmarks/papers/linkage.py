@@ -206,7 +206,8 @@ def _claims(boards: dict[str, Board]) -> list[Claim]:
     claims.append(Claim("Figure 18 (a)", says, None, Verdict.over(smaller(*pair) for pair in ends)))
     drops = [[attributes.get(who, ALPHA, "saved", many) for many in (across[-1][1], "2")] for who in everybody]
     says = f"dpcube at each ξ₀, and {trees}, save less with six attributes than with two"
-    claims.append(Claim("Figure 18 (b)", says, None, Verdict.over(smaller(*pair) for pair in drops)))
+    drop = Verdict.over(smaller(*pair) for pair in drops)
+    claims.append(Claim("Figure 18 (b)", says, None, drop, unjudged=UNTOLD))
     steadier = Verdict.over(
         smaller(_drop(attributes, who), _drop(attributes, rival)) for who in cubes for rival in TOLD
     )

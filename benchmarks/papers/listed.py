@@ -163,10 +163,10 @@ def _told(verdict: Verdict) -> str:
 
 
 def _status(verdicts: Sequence[Verdict]) -> str:
-    """The status of all claims: held if none fails anywhere, and each is told from noise in half of its settings."""
+    """The status of all claims: held if none fails anywhere, and each holds in half of its settings at least."""
     if not any(verdict.holds for verdict in verdicts):
-        return NOT_HELD
-    clear = all(not verdict.fails and verdict.holds >= verdict.open for verdict in verdicts)
+        return UNJUDGED if any(verdict.turns for verdict in verdicts) else NOT_HELD
+    clear = all(not verdict.fails and verdict.holds >= verdict.open + verdict.turns for verdict in verdicts)
     return HELD if clear else PART
 
 

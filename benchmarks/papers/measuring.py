@@ -82,7 +82,11 @@ def private(mechanism: str, sensitivity: int = 1, **settings: object) -> Private
 
 
 def ahp_of_its_authors() -> ByEpsilon:
-    """AHP with the share and the threshold that its authors' code has at each epsilon, as DPBench quotes them."""
+    """AHP with the share and the threshold that its authors' code has at each epsilon, as DPBench quotes them.
+
+    A comment at the end of `dpcomp_core/monolithic/ahp.py`, an early file of DPBench's code, lists them as "from their
+    implementation".
+    """
     chosen = {"1": ("1/2", 0.4), "0.1": ("17/20", 0.35), "0.01": ("13/20", 0.9)}
     settings = {at: private("ahp", order_share=share, eta=eta) for at, (share, eta) in chosen.items()}
     return ByEpsilon(settings, "as in its authors' code, which DPBench quotes")

@@ -55,6 +55,35 @@ def sreb_gca(exact: np.ndarray, epsilon: float, random: np.random.Generator, lea
     return Printed(values, groups, epsilon / 2 * (1 + float(sizes.max())))
 
 
+@numba.njit
+def relative_by_loops(line: np.ndarray, scale: float, ahead: bool) -> np.ndarray:
+    """Where groups start, 1 or 0 for each value: GGS or, with `ahead`, GP of Chen et al. 2024, every sum taken anew.
+
+    Args:
+        line: rising, counts below 1 taken as 1 in a denominator.
+        scale: λ, of the noise of a group's sum.
+        ahead: GP, which seeks the least error of each value in a group with values after it (equation 28).
+    """
+    n, start, before = line.size, 0, 0.0
+    starts = np.zeros(n, dtype=np.int64)
+    for place in range(n):
+        size = place - start + 1
+        mean, joined = line[start : place + 1].mean(), 0.0
+        for one in range(start, place + 1):
+            joined += (abs(line[one] - mean) + scale / size) / max(line[one], 1.0)
+        alone = scale / (n - place)
+        if ahead and place + 1 < n:
+            total, alone = line[place], np.inf
+            for end in range(place + 1, n):
+                total += line[end]
+                alone = min(alone, total / (end - place + 1) - line[place] + scale / (end - place + 1))
+        if place == 0 or joined >= before + alone / max(line[place], 1.0):
+            start, starts[place] = place, 1
+            joined = scale / max(line[place], 1.0)
+        before = joined
+    return starts
+
+
 def dphr(
     exact: np.ndarray,
     epsilon: float,

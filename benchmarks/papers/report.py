@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from dphist_pipeline.workbench.evaluation.measuring import MeasureResult
 
 @dataclass(frozen=True)
 class Verdict:
-    """In how many settings a claim holds, fails, or cannot be told from noise."""
+    """In how many settings a claim holds, fails, lies within noise, or turns with what the paper does not tell."""
 
     holds: int = 0
     fails: int = 0
     open: int = 0
+    turns: int = 0
 
     @classmethod
     def over(cls, settings: Iterable[bool | None]) -> Verdict:
@@ -24,16 +25,26 @@ class Verdict:
         answers = list(settings)
         return cls(answers.count(True), answers.count(False), answers.count(None))
 
+    @classmethod
+    def agreeing(cls, settings: Iterable[Collection[bool | None]]) -> Verdict:
+        """From the answers at each value of a setting that the paper does not tell: it holds where all agree."""
+        found = [set(answers) for answers in settings]
+        turns = sum({True, False} <= answers for answers in found)
+        holds, fails = (found.count({answer}) for answer in (True, False))
+        return cls(holds, fails, len(found) - holds - fails - turns, turns)
+
     def __str__(self) -> str:
-        settings = self.holds + self.fails + self.open
+        settings = self.holds + self.fails + self.open + self.turns
         if settings == 0:
             return "–"
         word = "in part"
         if self.holds == settings:
             word = "**holds**"
         elif self.holds == 0:
-            word = "**fails**" if self.fails else "open"
-        return f"{word}: {self.holds} of {settings}" + (f", {self.open} within noise" if self.open else "")
+            word = "turns" if self.turns else "**fails**" if self.fails else "open"
+        noise = f", {self.open} within noise" if self.open else ""
+        turns = f", {self.turns} turning with what is not told" if self.turns else ""
+        return f"{word}: {self.holds} of {settings}{noise}{turns}"
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,8 @@ def _draft_connection(
     bases: list[Callable[[Path], Path]] = [lambda scratch: public / NAME, *([empty] if empty else [])]
     for base_in in bases:
         base = base_in(draft.parent)
+        if not base.exists():
+            continue
         with connect() as connection:
             if _is_added_to_copy(connection, base, public, draft, sealed):
                 yield connection

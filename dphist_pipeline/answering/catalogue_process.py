@@ -47,7 +47,7 @@ class CatalogueProcess:
         return cast("duckdb.DuckDBPyConnection", _Connection(self, scratch))
 
     def run(self, statement: str | None, parameters: Any) -> list[tuple[Any, ...]]:
-        """The rows that a statement gives; None in its place opens a connection with some settings.
+        """The rows that a statement gives; None in its place opens a connection with some settings, or closes it.
 
         Raises:
             Exception: of DuckDB, of the same class as there.
@@ -116,7 +116,7 @@ class _Connection:
 
     def __exit__(self, *_: object) -> None:
         with suppress(ProcessEnded):
-            self._process.run(None, {})  # closes the database, whose file is whole then
+            self._process.run(None, None)  # closes the database, whose file is whole then
 
     def execute(self, statement: str, parameters: object = None) -> Self:
         """Runs a statement, and reads at once what it gives."""

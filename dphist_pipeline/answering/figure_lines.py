@@ -312,7 +312,9 @@ def _figure_line(figure: Figure, row: Mapping[str, Any], anew: str, limit: int |
     reason = row.get("reason", "")
     if figure.share is not None and (lower, upper) == (0, 1):
         reason = NOT_ABOVE_NOISE
-    if limit is not None and any(count is not None and count < limit for count in _counts(figure, row)):
+    # A known count is public: it is never hidden.
+    is_noisy = row.get("basis") != "known"
+    if limit is not None and is_noisy and any(count is not None and count < limit for count in _counts(figure, row)):
         reason = f"not shown: a count behind it is below {limit}"
     is_told = number.value == number.value and not reason
     remarks = [reason or row["note"], *((row.get("capped"), anew) if is_told else ())]

@@ -229,12 +229,14 @@ class Figures:
     """Public figures that whole tables meet exactly.
 
     Attributes:
-        level: the axis, or level of one, that they are given by.
-        rows: the figure of every value, `other` among them.
+        levels: the axes, or levels of axes, that they are given by; no two are of one axis.
+        values: along each of them, `other` among them.
+        rows: the figure of every combination of values, int64, shape (values along the first, along the second, …).
     """
 
-    level: str
-    rows: Mapping[str, int]
+    levels: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    rows: NDArray[np.int64]
 
 
 def with_words(axis: Axis) -> dict[str, str]:

@@ -6,7 +6,9 @@ results and errors go to standard output as JSON; an error's message goes to sta
 
 from __future__ import annotations
 
+import gc
 import io
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +23,7 @@ from dphist_pipeline.cli.failures import failure_of, without_control
 from dphist_pipeline.cli.terminal import err, out, print_json
 
 INTERRUPTED = 130
+MANY_OBJECTS = 500_000  # more than imports and a small release make, which nobody frees again
 PACKAGE = "dphist-pipeline"
 # The base of typer's errors of usage: its own in new versions, click's in those that Dagster's tools ask for.
 WRONG_USAGE: type[Exception] = next(
@@ -59,6 +62,8 @@ def _group(
 
 def main() -> None:
     """Runs the command line. Prints no message of an engine, because it may hold values from records."""
+    gc.set_threshold(MANY_OBJECTS)  # to look for garbage among what is imported takes a tenth of a release
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to find plugins, it reads about every package
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,19 +1,20 @@
 """Public figures that a table is known to hold exactly, and what they leave open of every other count in it.
 
-The figures of a release (`invariants` in its audit) are given by the values of a level of one axis. In a table of the
-family the cells split into groups, each of which a sum of figures is about: the groups of that level; or the
-positions of a coarser axis; or, in a table without the axis, all cells as one group. So a count in a box is at least
-the figures of the groups that lie in it as a whole, and at most those of the groups that it touches. Where both are
-equal, every table that meets the figures has the same count there, so it is known, and told without noise.
+The figures of a release (`invariants` in its audit) are given by all combinations of values of one or more axes, or
+levels of axes. In a table of the family the cells split into groups, each of which a sum of figures is about. Along
+each axis of the figures these are the groups of its level; or the positions of a coarser axis; or, in a table without
+the axis, all of it. So a count in a box is at least the figures of the groups that lie in it as a whole, and at most
+those of the groups that it touches. Where both are equal, every table that meets the figures has the same count there,
+so it is known, and told without noise.
 
 Every other estimate uses the figures: what the cells of a group lack of its figure is spread over them evenly (`met`),
 so parts add up to what is known, in all tables alike. Intervals keep their widths around the moved numbers. They cover
 as often as before. Let u select the cells of a box, Q average over each group, and C bound the covariance of a table's
 cells, by which intervals are made. The moved number has the error of u - Qu, of variance at most (u - Qu)'C(u - Qu). In
 a family C is a sum of products, over the axes, of the identity and of blocks of all ones (`SharedNoise`), and it bounds
-every weighted sum of cells, not boxes alone (`level_estimates`, `crossed_levels`). Q averages over whole lines of every
-axis but one, and along that axis it keeps vectors of ones. So C and Q commute, and that variance is
-u'Cu - (Qu)'C(Qu), never above u'Cu; in a group of two cells it is half of it.
+every weighted sum of cells, not boxes alone (`level_estimates`, `crossed_levels`). Q is a product of averages along the
+axes, each over groups of positions, so each commutes with the identity and with a block of all ones. So C and Q
+commute, and that variance is u'Cu - (Qu)'C(Qu), never above u'Cu; in a group of two cells it is half of it.
 
 The figures are public before the release: no number here reads a record, and nothing is spent. A true count lies within
 its limits, so an interval that is cut off at them covers it as often as before. It is cut off no farther than at its
@@ -75,24 +76,30 @@ class KnownFigures:
             KeyError: no axis has that level.
         """
         labels = [np.zeros(size, dtype=np.int64) for size in domain.shape]
-        finest = next((axis for axis in whole.axes if texts_at(axis, figures.level)), None)
-        if finest is None:
-            raise KeyError(figures.level)
-        for number, axis in enumerate(domain.axes):
-            if axis.name in (finest.name, *finest.levels):
-                values = texts_at(finest, figures.level)
-                parts = list(zip(values, texts_at(finest, axis.name), strict=True))
-                # Values and positions that share a part of the finest axis belong together.
-                group = _connected(parts)
-                labels[number] = np.array(
-                    [group["position", text] for text in texts_at(axis, axis.name)], dtype=np.int64
-                )
-                along = {value: group["value", value] for value in values}
-                rows = np.zeros(len(set(along.values())), dtype=np.int64)
-                for value, at in along.items():
-                    rows[at] += figures.rows[value]
-                return cls(tuple(labels), rows.reshape([-1 if one == number else 1 for one in range(len(labels))]))
-        return cls(tuple(labels), np.full([1] * len(labels), sum(figures.rows.values()), dtype=np.int64))
+        rows, sides = figures.rows, []
+        for place, (level, values) in enumerate(zip(figures.levels, figures.values, strict=True)):
+            finest = next((axis for axis in whole.axes if texts_at(axis, level)), None)
+            if finest is None:
+                raise KeyError(level)
+            names = (finest.name, *finest.levels)
+            side = next((number for number, axis in enumerate(domain.axes) if axis.name in names), None)
+            sides.append(side)
+            if side is None:
+                rows = rows.sum(axis=place, keepdims=True)
+                continue
+            axis = domain.axes[side]
+            # Values and positions that share a part of the finest axis belong together.
+            group = _connected(list(zip(texts_at(finest, level), texts_at(finest, axis.name), strict=True)))
+            labels[side] = np.array([group["position", text] for text in texts_at(axis, axis.name)], dtype=np.int64)
+            along = np.array([group["value", value] for value in values], dtype=np.int64)
+            parts = np.moveaxis(rows, place, 0)
+            sums = np.zeros((len(set(group.values())), *parts.shape[1:]), dtype=np.int64)
+            np.add.at(sums, along, parts)
+            rows = np.moveaxis(sums, 0, place)
+        # In the order of the axes of the table; those without figures have one label.
+        order = sorted(range(len(sides)), key=lambda place: (sides[place] is None, sides[place]))
+        shape = [int(of_axis.max()) + 1 for of_axis in labels]
+        return cls(tuple(labels), rows.transpose(order).reshape(shape))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -152,8 +159,35 @@ def known_figures(audit: Mapping[str, Any], domain: Domain, whole: Domain) -> Kn
     """
     if not totals_are_known(audit):
         return None
-    met = audit["invariants"]
-    return KnownFigures.of(Figures(met["level"], met["figures"]), domain, whole)
+    return KnownFigures.of(figures_in(audit["invariants"]), domain, whole)
+
+
+def figures_as_facts(figures: Figures, counts: str) -> dict[str, Any]:
+    """`invariants` of an audit: figures of `persons` or `rows` by value, or by one value within another."""
+    several = len(figures.levels) > 1
+    by: dict[str, Any] = {"levels": list(figures.levels)} if several else {"level": figures.levels[0]}
+    return {**by, "counts": counts, "figures": _nested(figures.values, figures.rows)}
+
+
+def figures_in(facts: Mapping[str, Any]) -> Figures:
+    """The figures in `invariants` of an audit."""
+    levels = tuple(facts["levels"]) if "levels" in facts else (facts["level"],)
+    values, cells = [], [facts["figures"]]
+    for _ in levels:
+        values.append(tuple(cells[0]))
+        cells = [cell[value] for cell in cells for value in values[-1]]
+    return Figures(levels, tuple(values), np.array(cells, dtype=np.int64).reshape([len(texts) for texts in values]))
+
+
+def levels_in_words(facts: Mapping[str, Any]) -> str:
+    """What the figures in `invariants` of an audit are given by."""
+    return " × ".join(figures_in(facts).levels)
+
+
+def _nested(values: Sequence[Sequence[str]], rows: NDArray[np.int64]) -> dict[str, Any]:
+    first, *others = values
+    along = zip(first, rows, strict=True)
+    return {value: _nested(others, part) if others else int(part) for value, part in along}
 
 
 def limited_interval(number: float, ends: tuple[float, float], least: float, most: float) -> tuple[float, float]:

@@ -138,8 +138,7 @@ def _fit_records(
     room, before = 2 * max(MOST_RECORDS, len(rows)), math.inf
     for turn in range(_MOST_TURNS if len(rows) <= 4 * MOST_RECORDS else 1):
         if turn and rows.sum() > MOST_RECORDS:
-            labels = fixed.labels[fixed.axis][places[:, fixed.axis]]
-            rows = fit_rows(layout, places, rows, targets, importance, labels)
+            rows = fit_rows(layout, places, rows, targets, importance, fixed.groups(places))
             places, rows = places[rows > 0], rows[rows > 0]
         if not len(rows):
             break
@@ -411,12 +410,12 @@ class _Fixed:
 
     Attributes:
         labels: for each axis a label of every position; records keep their labels.
-        axis: whose labels have a number of rows of their own.
-        rows: of each label of that axis.
+        axes: of which labels differ.
+        rows: of each combination of labels on these axes, in C order.
     """
 
     labels: list[Wholes]
-    axis: int
+    axes: tuple[int, ...]
     rows: Wholes
 
     @classmethod
@@ -424,14 +423,25 @@ class _Fixed:
         """The figures, or the total."""
         labels = [np.zeros(size, dtype=np.int64) for size in domain.shape]
         if figures is None:
-            return cls(labels, 0, np.array([max(0, round(total))]))
-        for number, axis in enumerate(domain.axes):
-            texts = texts_at(axis, figures.level)
-            if texts:
-                names = {text: label for label, text in enumerate(dict.fromkeys(texts))}
-                labels[number] = np.array([names[text] for text in texts], dtype=np.int64)
-                return cls(labels, number, np.array([figures.rows[name] for name in names], dtype=np.int64))
-        raise KeyError(figures.level)
+            return cls(labels, (), np.array([max(0, round(total))]))
+        axes: list[int] = []
+        rows = figures.rows
+        for place, (level, values) in enumerate(zip(figures.levels, figures.values, strict=True)):
+            number, texts = next(
+                (number, texts) for number, axis in enumerate(domain.axes) if (texts := texts_at(axis, level))
+            )
+            names = {text: label for label, text in enumerate(dict.fromkeys(texts))}
+            labels[number] = np.array([names[text] for text in texts], dtype=np.int64)
+            rows = rows.take([values.index(name) for name in names], axis=place)
+            axes += [number] if len(names) > 1 else []
+        return cls(labels, tuple(axes), rows.ravel())
+
+    def groups(self, places: Places) -> Wholes:
+        """The number of the combination of labels of each record, which has a number of `rows`."""
+        groups = np.zeros(len(places), dtype=np.int64)
+        for axis in self.axes:
+            groups = groups * (self.labels[axis].max() + 1) + self.labels[axis][places[:, axis]]
+        return groups
 
     def records_of_rows(self, most: int) -> tuple[Wholes, Wholes]:
         """The label and the rows of every record: of at most so many records, and one more for each label."""
@@ -442,16 +452,33 @@ class _Fixed:
         each, more = np.divmod(self.rows, np.maximum(records, 1))
         return groups, each[groups] + (place < more[groups])
 
-    def places(self, groups: Wholes, along: Reals) -> Wholes:
-        """Positions of records on the axis: in quotas within each label."""
-        places = np.zeros(groups.size, dtype=np.int64)
-        held, parts = (_by_label(labels, self.rows.size) for labels in (groups, self.labels[self.axis]))
-        for mine, part in zip(held, parts, strict=True):
-            if not mine.size:
-                continue
-            shares = np.maximum(along[part], 0.0)
-            shares = np.cumsum(shares if shares.sum() > 0 else np.ones(part.size))
-            places[mine] = part[np.searchsorted(shares / shares[-1], (np.arange(mine.size) + 0.5) / mine.size)]
+    def places(self, groups: Wholes, of_axis: Mapping[int, Reals]) -> dict[int, Wholes]:
+        """Positions of records on the axes whose labels differ: in quotas within each combination of labels.
+
+        Args:
+            groups: of the records, rising.
+            of_axis: what an axis alone is wanted to hold.
+        """
+        from dphist_pipeline.solvers.whole_counts.population import mix_words
+
+        places: dict[int, Wholes] = {}
+        held, stride = _by_label(groups, self.rows.size), self.rows.size
+        for axis in self.axes:
+            parts = _by_label(self.labels[axis], int(self.labels[axis].max()) + 1)
+            stride //= len(parts)
+            on_axis = np.zeros(groups.size, dtype=np.int64)
+            for group, mine in enumerate(held):
+                if not mine.size:
+                    continue
+                part = parts[group // stride % len(parts)]
+                shares = np.maximum(of_axis[axis][part], 0.0)
+                shares = np.cumsum(shares if shares.sum() > 0 else np.ones(part.size))
+                # In another order than along an earlier axis: else first positions would meet first ones.
+                order = np.argsort(mix_words(mine.size, axis), kind="stable") if places else slice(None)
+                on_axis[mine[order]] = part[
+                    np.searchsorted(shares / shares[-1], (np.arange(mine.size) + 0.5) / mine.size)
+                ]
+            places[axis] = on_axis
         return places
 
 
@@ -469,7 +496,7 @@ def _first_records(layout: CellLayout, sums: Sequence[_TargetSums], fixed: _Fixe
     if not len(rows):
         return np.zeros((0, len(sizes)), dtype=np.int32), rows
     plain = {axes: (one.values, one.importance) for one in sums if (axes := one.axes_in(sizes))}
-    given = {fixed.axis: fixed.places(groups, plain[(fixed.axis,)][0])} if fixed.rows.size > 1 else {}
+    given = fixed.places(groups, {axis: plain[(axis,)][0] for axis in fixed.axes})
     places = drawn_records(sizes, plain, given, len(rows))
     if rows.max() > 1:
         rows = fit_rows(layout, places, rows, *_aims(sums), groups)

@@ -13,7 +13,7 @@ from dphist_pipeline.base.sql_files import literal
 from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words
 from dphist_pipeline.estimates.estimate import Estimate, FamilyEstimate, answer_box
 from dphist_pipeline.estimates.family_choice import FamilyChoice
-from dphist_pipeline.estimates.known_figures import totals_are_known
+from dphist_pipeline.estimates.known_figures import levels_in_words, totals_are_known
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.estimates.row_quality import QualityTable
 from dphist_pipeline.publishing import _card as card
@@ -83,6 +83,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         **{"reach": True, "smoothed": False, "outside": ""},
         **total_in_words,
         figures_are_known=totals_are_known(audit),
+        figures_by=levels_in_words(audit["invariants"]) if "invariants" in audit else "",
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
         **{"by_row": audit["privacy_unit"] == "row", "substitute": audit["neighbours"] == "substitute"},

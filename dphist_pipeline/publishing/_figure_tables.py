@@ -13,7 +13,7 @@ from dphist_pipeline.base.domain import OTHER, Axis, BinnedAxis, with_words
 from dphist_pipeline.base.languages.texts import gettext, pgettext, whole
 from dphist_pipeline.estimates.chosen_cells import QuestionRefused, end_of
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
-from dphist_pipeline.publishing.figure_files import places_of, used_columns
+from dphist_pipeline.publishing.figure_files import is_known, places_of, used_columns
 from dphist_pipeline.publishing.formatting import shown_number
 from dphist_pipeline.spec.axes import domain_of
 from dphist_pipeline.spec.published_figures import COLUMNS
@@ -119,4 +119,6 @@ def _numbers(line: Mapping[str, Any], is_share: bool, shared: Sequence[str]) -> 
         for end in ("value", "ci_lower", "ci_upper")
     )
     interval = "–" if lower is None or upper is None else gettext("%(low)s to %(high)s", low=lower, high=upper)
+    if is_known(line):
+        interval = pgettext("reliability", "known")
     return str(value), interval.replace(" ", "\u00a0")

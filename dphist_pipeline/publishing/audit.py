@@ -13,7 +13,9 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
+
+from dphist_pipeline.estimates.known_figures import figures_in
 
 _STRICT = ConfigDict(strict=True, extra="allow")
 _LONGEST = 10_000  # characters of a text; a release's title is shorter
@@ -48,6 +50,7 @@ _Count = Annotated[int, Field(ge=1, le=_MOST)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Axes = Annotated[list[dict[str, Any]], Field(min_length=1)]
 _Facts = dict[str, Any]
+_Figures = TypeAliasType("_Figures", "dict[_Text, Annotated[int, Field(ge=0, le=_MOST)] | _Figures]")
 
 
 def _fact(says: str) -> Any:
@@ -68,9 +71,18 @@ class _Entry(TypedDict):
 
 class _Invariants(TypedDict):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
-    level: _Text
+    level: NotRequired[_Text]
+    levels: NotRequired[Annotated[list[_Text], Field(min_length=2)]]
     counts: Literal["persons", "rows"]
-    figures: dict[_Text, Annotated[int, Field(ge=0, le=_MOST)]]
+    figures: _Figures
+
+
+def _figures_fit(facts: _Invariants) -> _Invariants:
+    try:
+        figures_in(facts)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError from error
+    return facts
 
 
 class _Table(TypedDict):
@@ -180,7 +192,9 @@ class Audit(BaseModel):
         "counts lead the rounding; left out before 2026-11-27"
     )
     axes: _Axes = _fact("axes as the spec writes them, with defaults")
-    invariants: _Invariants = _fact("public figures that counts meet, by the values of their finest level")
+    invariants: Annotated[_Invariants, AfterValidator(_figures_fit)] = _fact(
+        "public figures that counts meet, by the values of their finest `level`; of several `levels`, within each other"
+    )
     figures: list[_Facts] = _fact("populations of declared figures at publication: path and SHA-256 of each file")
     spec_digest: _Sha256 = _fact("digest of the spec")
     question_digest: _Sha256 = _fact("local model: digest of what contributors were asked")

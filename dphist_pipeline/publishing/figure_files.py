@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 
 from dphist_pipeline.base.canonical_json import canonical_json
 from dphist_pipeline.base.files import read_regular, replace_public
+from dphist_pipeline.estimates.notes import KNOWN
 from dphist_pipeline.publishing.formatting import decimals_of, is_formula
-from dphist_pipeline.publishing.headline_figures import ERRORS_WIDE
+from dphist_pipeline.publishing.headline_figures import DECIMALS_OF_KNOWN, ERRORS_WIDE
 from dphist_pipeline.spec.published_figures import COLUMNS, Figure, figure_of
 
 DECLARED, LATEST, LINES = "figures.json", "latest", "figures"
@@ -127,10 +128,17 @@ def for_people(line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_known(line: Mapping[str, Any]) -> bool:
+    """Whether the number of a line follows from public figures alone, as its note says."""
+    return line["value"] is not None and KNOWN[1:] in (line["note"] or "")
+
+
 def places_of(line: Mapping[str, Any]) -> int | None:
     """How many decimals the numbers of a line have, by its interval; None without one."""
     if line["ci_lower"] is None or line["ci_upper"] is None:
         return None
+    if is_known(line):
+        return 0 if float(line["value"]).is_integer() else DECIMALS_OF_KNOWN
     return decimals_of((line["ci_upper"] - line["ci_lower"]) / ERRORS_WIDE)
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist_pipeline.base.domain import Figures, finest
+from dphist_pipeline.base.domain import finest
 from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.base.languages.texts import mark_text
 from dphist_pipeline.estimates.estimate import AnyEstimate, Estimate, FamilyEstimate, with_known
-from dphist_pipeline.estimates.known_figures import known_figures
+from dphist_pipeline.estimates.known_figures import figures_in, known_figures
 from dphist_pipeline.estimates.laws import NOISE, ReportLaw, Tail, parts_named
 from dphist_pipeline.estimates.lines import lines_from_facts
 from dphist_pipeline.estimates.noisy import NestedCells, NoisyCells, ReportedCells, SharedNoise, Unbiased
@@ -126,7 +126,7 @@ def _write_family(
     from dphist_pipeline.publishing._family_card import family_card, pages_of_tables
 
     met = facts.get("invariants")
-    population = fit_population(family.tables, Figures(met["level"], met["figures"]) if met else None)
+    population = fit_population(family.tables, figures_in(met) if met else None)
     common = {name: fact for name, fact in facts.items() if name not in ("tables", *OF_WHOLE)}
     tables, axes = {}, facts["tables"]
     (staging / TABLES_OF_FAMILY).mkdir(mode=0o755)

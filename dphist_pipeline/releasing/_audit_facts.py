@@ -19,6 +19,7 @@ from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Famil
 from dphist_pipeline.base.reading import quote_in_words
 from dphist_pipeline.base.zone_data import zone_data_facts
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
+from dphist_pipeline.estimates.known_figures import figures_as_facts
 from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import PublicationRule
@@ -149,12 +150,12 @@ def tables_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def _invariants(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
-    """The public figures that whole counts meet, at their finest level."""
+    """The public figures that counts meet, at their finest levels."""
     invariants = spec.tables and spec.tables.invariants
     if not invariants:
         return {}
-    level = invariants.finest_level(finest([family.domain]).axes)
-    return {"invariants": {"level": level, "counts": invariants.counts, "figures": invariants.of(level)}}
+    figures = invariants.finest(finest([family.domain]).axes)
+    return {"invariants": figures_as_facts(figures, invariants.counts)}
 
 
 def _level(axis: Axis) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class AccountRunway:
     until: str | None = None
 
     @staticmethod
-    def statement(spec: ReleaseSpec, store: Path | None) -> Statement | str:
+    def statement(spec: ReleaseSpec, store: Store | Path | None) -> Statement | str:
         """The statement of a spec's account; if a release could not use the account, the reason. Charges nothing."""
         try:
             statement = Statement.of(Store.open_named(store).ledger(), spec.account)

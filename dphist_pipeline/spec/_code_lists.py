@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -32,6 +32,7 @@ MOST_LEVELS = 10
 
 Row = tuple[int, dict[str, str]]
 Mistake = tuple[int, str]
+Columns = Sequence[str] | Callable[[Sequence[str]], Sequence[str]]  # by name, or which of a header
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def read_spellings(file: str, base: Path, decided: Decided | None) -> dict[str, 
     return spellings
 
 
-def read_rows(file: Path, name: str, decided: Decided | None, columns: list[str]) -> list[Row]:
+def read_rows(file: Path, name: str, decided: Decided | None, columns: Columns) -> list[Row]:
     """Line numbers and the wanted columns of every row of a public file, as text without blanks around it."""
     reader = {".csv": _csv_rows, ".parquet": _parquet_rows}.get(file.suffix.lower())
     if reader is None:
@@ -143,13 +144,13 @@ def _content(file: Path, name: str, decided: Decided | None) -> bytes:
     return content
 
 
-def _csv_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
+def _csv_rows(content: bytes, wanted: Columns) -> Iterator[Row]:
     text = content.decode("utf-8-sig")
     if "\0" in text:
         return
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = next(reader, [])
-    _check_header(header, columns)
+    columns = _check_header(header, wanted)
     places = {column: header.index(column) for column in columns}
     for parts in reader:
         if parts:
@@ -159,13 +160,13 @@ def _csv_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
             )
 
 
-def _parquet_rows(content: bytes, columns: list[str]) -> Iterator[Row]:
+def _parquet_rows(content: bytes, wanted: Columns) -> Iterator[Row]:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         table = parquet.ParquetFile(pa.BufferReader(content))
-        _check_header(table.schema_arrow.names, columns)
+        columns = _check_header(table.schema_arrow.names, wanted)
         if table.metadata.num_rows > MOST_CODES:
             raise _mistake(f"it has more than {MOST_CODES:,} codes")
         rows = table.read(columns=columns)
@@ -197,11 +198,13 @@ def _as_python(table: Any) -> list[dict[str, object]]:
     return []
 
 
-def _check_header(header: list[str], columns: Iterable[str]) -> None:
+def _check_header(header: Sequence[str], wanted: Columns) -> list[str]:
+    columns = list(wanted(header) if callable(wanted) else wanted)
     for column in columns:
         if header.count(column) != 1:
             problem = "is there twice" if column in header else "is not there"
             raise _mistake(f"its column {echo(column)} {problem}. Check the names of its columns.")
+    return columns
 
 
 def _check_codes(rows: list[Row], column: str) -> None:

@@ -276,5 +276,9 @@ def _inside(fields: Mapping[str, FieldInfo], name: str) -> dict[str, FieldInfo]:
 def _tables(fields: Mapping[str, FieldInfo]) -> Schema:
     weight = _or_template({"type": ["number", "string"]})
     weights = _or_template({"type": "object", "additionalProperties": weight})
-    schemas = {"weights": weights, "targets": weights, "invariants": _optional(_text())}
+    schemas = {
+        "weights": weights,
+        "targets": weights,
+        "invariants": _optional({"if": {"type": "array"}, "then": _list_schema(_text(), 1), "else": _text()}),
+    }
     return {"allOf": [_mapping(_inside(fields, "tables"), schemas), {"minProperties": 1}]}

@@ -35,7 +35,7 @@ class TablesSpec(BaseModel):
         all: every table of so many axes, too.
         weights: how much the accuracy of a table counts, by its name (its axes, joined by _); 1 where none is given.
         targets: wanted standard error of a cell by table, in rows, for `dphist forecast`; no release depends on it.
-        invariants: public figures that whole counts meet; a spec names their file.
+        invariants: public figures that all tables meet; a spec names their file, or a list of files.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,7 +54,7 @@ class TablesSpec(BaseModel):
 
 
 def _with_figures(value: object, info: ValidationInfo) -> object:
-    """The mapping with the content of the file of figures that it names."""
+    """The mapping with the content of the files of figures that it names."""
     if not isinstance(value, dict) or value.get("invariants") is None:
         return value
     try:
@@ -200,7 +200,7 @@ def _unfit(tables: TablesSpec, family: Family) -> list[tuple[Location, str]]:
     ]
     if tables.invariants is not None and not problems:
         try:
-            tables.invariants.finest_level(finest([family.domain]).axes)
+            tables.invariants.finest(finest([family.domain]).axes)
         except MistakesError as mistakes:
             problems += [(("invariants", *at), problem) for at, problem in mistakes.found]
     return problems[:20]

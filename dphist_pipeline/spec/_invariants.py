@@ -1,120 +1,267 @@
-"""Public figures that whole tables meet exactly: a file below a folder that an operator declared public.
+"""Public figures that a family of tables meets exactly: files below a folder that an operator declared public.
 
-A figure is a row of the file: the `level` that it is about (an axis of categories, or a level of one), the `value`
-there, and how many `persons` or `rows` there are; the name of that column says what is counted. Every value of a level
-has a figure. Several levels must be nested, and their figures must add up.
+A file is a table of counts. Its last column is called `persons` or `rows`, for what is counted; the columns before it
+are axes of categories, or levels of them, and a row gives the figure of one combination of their values. Every
+combination has a figure, and an axis without a column is summed over. A file with the columns `level` and `value` gives
+figures by one level at a time, for several levels one after another.
+
+Figures by other levels, or by fewer axes, must be sums of the finest ones: one table of figures holds all others.
+Tables of figures that only cross, such as county by sex and county by age, are refused: whether whole numbers that meet
+several of them exist cannot be decided in a useful time, and whole counts are fitted within the groups of one.
 
 Messages tell a mistake by its rule and line. They hold nothing of the file, which may be another one by mistake.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationInfo
 
-from dphist_pipeline.base.domain import Axis, texts_at
-from dphist_pipeline.spec._code_lists import Row, read_rows
-from dphist_pipeline.spec.mistakes import MistakesError, echo, one_line
+from dphist_pipeline.base.domain import Axis, Figures, texts_at
+from dphist_pipeline.spec._code_lists import MOST_MISTAKES, Row, read_rows
+from dphist_pipeline.spec.mistakes import Location, MistakesError, echo, one_line
 
 LARGEST = 10**12
 COUNTS: tuple[Literal["persons", "rows"], ...] = ("persons", "rows")
+NO_LEVEL = "is no axis of categories, or level of one, in `tables`"
+
+Names = tuple[str, ...]
+
+
+class FigureRow(NamedTuple):
+    """A row of a file of figures.
+
+    Attributes:
+        file: where the spec names the file, below `invariants`.
+        line: in the file.
+        levels: the axes, or levels of axes, of its table.
+        values: along these.
+        figure: None where the file holds no whole number from 0 to `LARGEST`.
+        is_headed: whether the header of the file names the levels, and not a field of the row.
+    """
+
+    file: tuple[int, ...]
+    line: int
+    levels: Names
+    values: Names
+    figure: int | None
+    is_headed: bool = False
 
 
 class FiguresSpec(BaseModel):
-    """The content of a file of figures: what they count, and line, level, value and figure of each row."""
+    """The content of files of figures: what they count, and their rows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     counts: Literal["persons", "rows"]
-    figures: tuple[tuple[int, str, str, int], ...]
+    rows: tuple[FigureRow, ...]
 
     def as_json(self) -> dict[str, object]:
-        """All fields as JSON values, without lines."""
-        return {"counts": self.counts, "figures": [list(figure[1:]) for figure in self.figures]}
+        """All fields as JSON values, without files and lines."""
+        rows = [
+            [row.levels[0], row.values[0], row.figure]
+            if len(row.levels) == 1
+            else [list(row.levels), list(row.values), row.figure]
+            for row in self.rows
+        ]
+        return {"counts": self.counts, "figures": rows}
 
-    def of(self, level: str) -> dict[str, int]:
-        """The figures of a level, by value."""
-        return {value: figure for _, name, value, figure in self.figures if name == level}
-
-    def finest_level(self, axes: Sequence[Axis]) -> str:
-        """The finest level that has figures.
+    def finest(self, axes: Sequence[Axis]) -> Figures:
+        """The figures of which all others are sums.
 
         Raises:
-            MistakesError: levels of several axes or of none, values without figures, contradictory figures.
+            MistakesError: everything that is wrong in the files, by line: levels and values that tables do not have,
+                combinations without figures, figures that contradict each other.
         """
-        names = list(dict.fromkeys(level for _, level, _, _ in self.figures))
-        levels = {level for level in names if any(texts_at(axis, level) for axis in axes)}
-        for line, level, _, _ in self.figures:
-            if level not in levels:
-                raise MistakesError(
-                    [((), f"line {line}: its level is no axis of categories, or level of one, in `tables`")]
-                )
-        holding = [axis for axis in axes if all(texts_at(axis, level) for level in names)]
-        if not holding:
-            raise MistakesError([((), "holds levels of several axes; give figures for the levels of one axis only")])
-        texts = {level: texts_at(holding[0], level) for level in names}
-        for level in names:
-            _check_values(self, level, set(texts[level]))
-        finest = max(names, key=lambda level: len(set(texts[level])))
-        for level in names:
-            _check_sums(self, finest, level, dict(zip(texts[finest], texts[level], strict=True)), texts)
-        return finest
+        tables: dict[Names, list[FigureRow]] = {}
+        for row in self.rows:
+            tables.setdefault(row.levels, []).append(row)
+        mistakes = [mistake for levels, rows in tables.items() for mistake in _of_levels(levels, rows, axes)]
+        _refuse(mistakes)
+        figures: dict[Names, dict[Names, FigureRow]] = {}
+        for levels, rows in tables.items():
+            figures[levels] = {}
+            mistakes += _of_values(rows, [texts_at(_axis_of(level, axes), level) for level in levels], figures[levels])
+        _refuse(mistakes)
+        finest = _finest(tables, axes)
+        for levels in tables:
+            mistakes += _of_sums(finest, levels, figures, axes)
+        _refuse(mistakes)
+        values = [tuple(dict.fromkeys(row.values[place] for row in tables[finest])) for place in range(len(finest))]
+        return Figures(
+            finest,
+            tuple(values),
+            np.array([figures[finest][one].figure for one in product(*values)], dtype=np.int64).reshape(
+                [len(texts) for texts in values]
+            ),
+        )
 
 
-def read_figures(path: object, info: ValidationInfo) -> FiguresSpec:
-    """Reads the file of figures at a path, by the rules of code lists."""
+def read_figures(paths: object, info: ValidationInfo) -> FiguresSpec:
+    """Reads the file of figures at a path, or those of a list of paths, by the rules of code lists."""
+    several = isinstance(paths, list) and bool(paths)
+    rows: list[FigureRow] = []
+    counted: dict[Literal["persons", "rows"], tuple[int, ...]] = {}
+    mistakes: list[tuple[Location, str]] = []
+    for number, path in enumerate(paths if isinstance(paths, list) and paths else [paths]):
+        at = (number,) if several else ()
+        try:
+            counts, of_file = _read_file(path, at, info)
+        except MistakesError as found:
+            mistakes += [((*at, *place), problem) for place, problem in found.found]
+        else:
+            counted[counts] = at
+            rows += of_file
+    if mistakes:
+        raise MistakesError(mistakes)
+    if len(counted) > 1:
+        raise MistakesError([((), "must all count `persons`, or all count `rows`")])
+    return FiguresSpec(counts=next(iter(counted)), rows=tuple(rows))
+
+
+def _read_file(
+    path: object, at: tuple[int, ...], info: ValidationInfo
+) -> tuple[Literal["persons", "rows"], list[FigureRow]]:
     if not isinstance(path, str) or not path.strip():
         raise MistakesError([((), f"must be the path of a file such as codes/figures.csv, not {echo(path)}")])
     context = info.context or {}
-    base, decided = context.get("base") or Path(), context.get("code_lists")
     name = one_line(str(Path(path)), 300)
-    try:
-        counts, rows = COUNTS[0], read_rows(base / path, name, decided, ["level", "value", COUNTS[0]])
-    except MistakesError as mistakes:
-        if "column 'persons' is not there" not in str(mistakes.found):
-            raise
-        counts, rows = COUNTS[1], read_rows(base / path, name, decided, ["level", "value", COUNTS[1]])
-    return FiguresSpec(counts=counts, figures=tuple(_figure(row, counts) for row in rows))
+    rows = read_rows((context.get("base") or Path()) / path, name, context.get("code_lists"), _columns)
+    *levels, last = rows[0][1]
+    counts = next(one for one in COUNTS if one == last)
+    is_headed = levels != ["level", "value"]
+
+    def row_of(row: Row) -> FigureRow:
+        line, fields = row
+        *values, text = fields.values()
+        is_figure = text.isascii() and text.isdecimal() and len(text) <= 13 and int(text) <= LARGEST
+        figure = int(text) if is_figure else None
+        if is_headed:
+            return FigureRow(at, line, tuple(levels), tuple(values), figure, is_headed=True)
+        return FigureRow(at, line, (values[0],), (values[1],), figure)
+
+    return counts, [row_of(row) for row in rows]
 
 
-def _figure(row: Row, counts: str) -> tuple[int, str, str, int]:
-    line, fields = row
-    text = fields[counts]
-    if not (text.isascii() and text.isdecimal() and len(text) <= 13 and int(text) <= LARGEST):
-        raise MistakesError([((), f"line {line}: must be a whole number from 0 to 10^12, without signs or commas")])
-    return line, fields["level"], fields["value"], int(text)
-
-
-def _check_values(figures: FiguresSpec, level: str, values: set[str]) -> None:
-    """Every value has one figure."""
-    seen: set[str] = set()
-    for line, name, value, _ in figures.figures:
-        if name != level:
-            continue
-        if value not in values:
-            raise MistakesError([((), f"line {line}: its value is not among those of level {echo(level)}")])
-        if value in seen:
-            raise MistakesError([((), f"line {line}: repeats an earlier figure; keep one of them")])
-        seen.add(value)
-    if missing := len(values - seen):
+def _columns(header: Sequence[str]) -> list[str]:
+    """The columns of a file of figures that are read: what figures are given by, and the figures."""
+    if {"level", "value"} <= set(header):
+        return ["level", "value", COUNTS[0] if COUNTS[0] in header else COUNTS[1]]
+    if len(header) < 2 or header[-1] not in COUNTS:
         problem = (
-            f"has no figure for {missing:,} of the {len(values):,} values of level {echo(level)} (`other` is one, too)"
+            "its columns must be axes of the spec, or levels of them, and at last `persons` or `rows`, for what is "
+            "counted; or `level`, `value` and that one"
         )
         raise MistakesError([((), problem)])
+    return list(header)
 
 
-def _check_sums(
-    figures: FiguresSpec, fine: str, coarse: str, above: dict[str, str], texts: dict[str, list[str]]
-) -> None:
-    """Figures of a finer level add up to those of a coarser one that it is nested in."""
-    if len(set(zip(texts[fine], texts[coarse], strict=True))) != len(set(texts[fine])):
-        raise MistakesError([((), f"has levels {echo(fine)} and {echo(coarse)}, which are not nested; keep one")])
-    sums = dict.fromkeys(texts[coarse], 0)
-    for value, figure in figures.of(fine).items():
-        sums[above[value]] += figure
-    for line, level, value, figure in figures.figures:
-        if level == coarse and sums[value] != figure:
-            raise MistakesError([((), f"line {line}: is not the sum of the figures of level {echo(fine)} in it")])
+def _refuse(mistakes: Sequence[tuple[FigureRow | None, str]]) -> None:
+    """Refuses figures with mistakes, if there are any: the first ones by file and line, and not how many there are."""
+    ordered = sorted(mistakes, key=lambda one: (one[0] is not None, one[0][:2] if one[0] else ()))
+    found: list[tuple[Location, str]] = [(row.file if row else (), problem) for row, problem in ordered[:MOST_MISTAKES]]
+    if len(ordered) > MOST_MISTAKES:
+        found.append(((), "has more mistakes than these"))
+    if found:
+        raise MistakesError(found)
+
+
+Mistakes = Iterator[tuple[FigureRow | None, str]]
+
+
+def _axis_of(level: str, axes: Sequence[Axis]) -> Axis:
+    return next(axis for axis in axes if texts_at(axis, level))
+
+
+def _of_levels(levels: Names, rows: Sequence[FigureRow], axes: Sequence[Axis]) -> Mistakes:
+    """Levels that no axis has, or of which two are of one axis."""
+    row, axis_of = rows[0], {level: axis.name for level in levels for axis in axes if texts_at(axis, level)}
+    for number, level in enumerate(levels, 1):
+        if level not in axis_of:
+            column = f"line 1: its column {number}" if row.is_headed else f"line {row.line}: its level"
+            yield row, f"{column} {NO_LEVEL}"
+        elif any(axis_of.get(other) == axis_of[level] for other in levels[: number - 1]):
+            yield row, f"line 1: its column {number} is a level of the same axis as an earlier one; keep the finer one"
+
+
+def _of_values(rows: Sequence[FigureRow], texts: Sequence[Sequence[str]], figures: dict[Names, FigureRow]) -> Mistakes:
+    """Texts that are no figures, values that levels do not have, repetitions, and combinations without a figure.
+
+    Args:
+        texts: along each level, its values.
+        figures: is filled with the rows by their values.
+    """
+    values = [dict.fromkeys(of_level) for of_level in texts]
+    levels = rows[0].levels
+    for row in rows:
+        if row.figure is None:
+            yield row, f"line {row.line}: must be a whole number from 0 to 10^12, without signs or commas"
+        unknown = [level for level, value, known in zip(levels, row.values, values, strict=True) if value not in known]
+        for level in unknown:
+            yield row, f"line {row.line}: its value is not among those of level {echo(level)}"
+        if not unknown and figures.setdefault(row.values, row) is not row:
+            yield row, f"line {row.line}: repeats an earlier figure; keep one of them"
+    every = math.prod(map(len, values))
+    if missing := every - len(figures):
+        first = next(one for one in product(*values) if one not in figures)
+        of = f"combinations of {_named(levels)}" if len(levels) > 1 else f"values of level {_named(levels)}"
+        without = " with ".join(map(echo, first))
+        says = f"has no figure for {missing:,} of the {every:,} {of} (`other` is one, too), such as {without}"
+        yield rows[0]._replace(line=0), says
+
+
+def _finest(tables: Mapping[Names, object], axes: Sequence[Axis]) -> Names:
+    """The levels of the table of figures that holds all others."""
+    by_axis: dict[str, list[str]] = {}
+    for level in dict.fromkeys(level for levels in tables for level in levels):
+        by_axis.setdefault(_axis_of(level, axes).name, []).append(level)
+    along: list[str] = []
+    for axis in (axis for axis in axes if axis.name in by_axis):
+        texts = {level: texts_at(axis, level) for level in by_axis[axis.name]}
+        fine = max(texts, key=lambda level: len(set(texts[level])))
+        along.append(fine)
+        for level, coarse in texts.items():
+            if len(set(zip(texts[fine], coarse, strict=True))) != len(set(texts[fine])):
+                problem = f"has levels {echo(fine)} and {echo(level)}, which are not nested; keep one"
+                raise MistakesError([((), problem)])
+    sizes = {_axis_of(level, axes).name: len(set(texts_at(_axis_of(level, axes), level))) for level in along}
+    for levels in tables:
+        if sizes == {_axis_of(level, axes).name: len(set(texts_at(_axis_of(level, axes), level))) for level in levels}:
+            return levels
+    named = " and ".join(f"({_named(levels)})" for levels in islice(tables, 4))
+    problem = (
+        f"has figures by {named}, and by none that holds all of them: give those by ({_named(tuple(along))}), "
+        "of which the others are sums, or keep one"
+    )
+    raise MistakesError([((), problem)])
+
+
+def _of_sums(
+    finest: Names, levels: Names, figures: Mapping[Names, Mapping[Names, FigureRow]], axes: Sequence[Axis]
+) -> Mistakes:
+    """Figures that are not the sum of the finest ones in them."""
+    if levels == finest:
+        return
+    # For each level: where the finest figures have its axis, and the value that holds each of theirs.
+    above = []
+    for level in levels:
+        axis = _axis_of(level, axes)
+        place = next(place for place, fine in enumerate(finest) if texts_at(axis, fine))
+        above.append((place, dict(zip(texts_at(axis, finest[place]), texts_at(axis, level), strict=True))))
+    sums = dict.fromkeys(figures[levels], 0)
+    for values, row in figures[finest].items():
+        sums[tuple(of_value[values[place]] for place, of_value in above)] += row.figure or 0
+    within = f"of level {_named(finest)}" if len(finest) == 1 else f"by {_named(finest)}"
+    for values, row in figures[levels].items():
+        if sums[values] != row.figure:
+            yield row, f"line {row.line}: is not the sum of the figures {within} in it"
+
+
+def _named(levels: Names) -> str:
+    return ", ".join(map(echo, levels))

@@ -39,7 +39,7 @@ def days_of(period: str, days: int = 7) -> dict[str, str]:
 def every_kind(folder: Path) -> Path:
     """Noisy cells, trees, weighted sums, groups alone and beside cells, reports, families with levels, odd names.
 
-    One family has public figures.
+    One family has public figures, of the second week over two axes.
     """
     public = folder / "public"
     shutil.copytree(published_once().catalogue.parent / "weekly", public / "weekly")
@@ -52,9 +52,11 @@ def every_kind(folder: Path) -> Path:
     for name, (axes, tables) in FAMILIES.items():
         for seed, week in enumerate(WEEKS[:2]):
             publish_family(public, axes, tables, name, week, seed=seed)
-    met = {"level": "state", "counts": "persons", "figures": {"b": 610, "a": 790, "c": 5, "d": 0, "other": 200}}
-    for seed, week in enumerate(WEEKS[:2]):
-        publish_family(public, *FAMILIES["levels"], "figures", week, seed=seed, invariants=met)
+    by_state = {"b": 610, "a": 790, "c": 5, "d": 0, "other": 200}
+    by_sex = {"f": {state: figure // 3 for state, figure in by_state.items()}, "m": by_state}
+    mets = [{"level": "state", "figures": by_state}, {"levels": ["sex", "state"], "figures": by_sex}]
+    for seed, (week, met) in enumerate(zip(WEEKS[:2], mets, strict=True)):
+        publish_family(public, *FAMILIES["levels"], "figures", week, seed=seed, invariants={"counts": "persons", **met})
     for number, week in enumerate(WEEKS):
         values = np.arange(30.0).reshape(3, 10) * 37 + number / 8
         made = by_hand.estimate([WARD, HOSTILE], values, scale=Fraction(3 + number // 2, 2), off=0.125 * number)

@@ -24,7 +24,7 @@ from typer.testing import CliRunner, Result
 
 from dphist_pipeline.answering.asking import Publication
 from dphist_pipeline.cli.app import app
-from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _note_on_unbiased, told_once
+from dphist_pipeline.cli.ask._answer_rows import BY_VALUES, _cuts, _note_on_unbiased, told_once
 from dphist_pipeline.cli.terminal import out
 from dphist_pipeline.estimates.notes import BELOW, MISSING_DAYS, NO_INTERVAL, SMOOTHED
 from dphist_pipeline.estimates.row_quality import RowTable
@@ -531,6 +531,15 @@ def test_what_the_bound_cut_in_two_periods_is_said_once() -> None:
     assert told_once(f"in the first period {both[0]}. In the second one {both[1]}") == f"{seen}, {cut} one; {rest}"
     for other in ("", "the bound cut nothing", f"in the first period {both[0]}. In the second one the count is biased"):
         assert told_once(other) == other
+
+
+def test_periods_without_a_cut_that_can_be_seen_are_told_in_one_sentence() -> None:
+    uncut = "no cut rows detected among the first 6 of each unit; at most {} (95 %)"
+    pairs = [("1,649", "2,625"), ("2,625", "492")]
+    rows = [f"in the first period {uncut.format(one)}. In the second one {uncut.format(two)}" for one, two in pairs]
+    told = f"In each of these periods {uncut.format('2,625').removesuffix(' (95 %)')} in one (95 %)."
+    assert _cuts(rows, 0) == ([], [told])
+    assert _cuts([*rows, "another"], 1)[0] == ["(2)", "(3)", "(4)"]
 
 
 def test_a_week_may_be_asked_by_its_number(store: Store) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from families_by_hand import publish_family
@@ -19,7 +20,10 @@ from quick_catalogue import build_catalogue
 
 from dphist_pipeline.answering.asking import Publication, marginals
 from dphist_pipeline.answering.catalogue_tables import create_tables
-from dphist_pipeline.answering.exports.rows import Exported, masks_of
+from dphist_pipeline.answering.exports.px import contents_of, px_lines
+from dphist_pipeline.answering.exports.rows import Exported, facts_of, masks_of
+from dphist_pipeline.answering.exports.sdmx import sdmx_lines, sdmx_structure
+from dphist_pipeline.answering.figure_lines import Asking, PublicationWithFigures
 from dphist_pipeline.answering.latest_cells import write_latest_cells
 from dphist_pipeline.base.domain import Domain, Figures, finest
 from dphist_pipeline.estimates import notes
@@ -28,14 +32,18 @@ from dphist_pipeline.estimates.chosen_cells import box_as_json, chosen_cells
 from dphist_pipeline.estimates.estimate import answer_box, with_known
 from dphist_pipeline.estimates.known_figures import KnownFigures, totals_are_known
 from dphist_pipeline.mechanisms import tables as mechanism
+from dphist_pipeline.publishing._figure_tables import figure_tables
 from dphist_pipeline.publishing._release_history import history, number_in_words
 from dphist_pipeline.publishing.derived_files import DerivedFiles
+from dphist_pipeline.publishing.figure_files import DeclaredFigures, FigurePopulation, for_people
 from dphist_pipeline.publishing.headline_figures import HeadlineFigure
 from dphist_pipeline.publishing.picture_sums import Grid, marginal
 from dphist_pipeline.publishing.published_estimate import published_estimate
+from dphist_pipeline.publishing.published_files import read_audit
 from dphist_pipeline.releasing.releases import Release
 from dphist_pipeline.spec._family_tables import TablesSpec, family_of
 from dphist_pipeline.spec.axes import domain_of
+from dphist_pipeline.spec.published_figures import figure_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -56,6 +64,8 @@ TABLES = [["county", "sex"], ["state", "age"], ["region"], ["age", "sex"]]
 FIGURES = {"b": 801, "a": 655, "c": 350, "other": 3}
 TOTAL = sum(FIGURES.values())
 MET = {"level": "state", "counts": "persons", "figures": FIGURES}
+BY_SEX = {state: {"f": figure // 3, "m": figure - figure // 3} for state, figure in FIGURES.items()}
+MET_BY_SEX = {"levels": ["state", "sex"], "counts": "persons", "figures": BY_SEX}
 WEEKS = ("2026-03-02", "2026-03-09")
 LATER = 7  # by how much each figure of the second period is larger
 
@@ -63,6 +73,13 @@ LATER = 7  # by how much each figure of the second period is larger
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("known")
+
+
+@pytest.fixture(scope="module")
+def by_sex(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Release]:
+    """The same family, with figures by state and sex."""
+    public = tmp_path_factory.mktemp("by_sex")
+    return publish_family(public, AXES, TABLES, invariants=MET_BY_SEX, epsilon=Fraction(1, 8))
 
 
 @cache
@@ -135,29 +152,35 @@ def in_span(domain: Domain, positions: list[np.ndarray], labels: np.ndarray) -> 
     return np.linalg.matrix_rank(np.vstack([groups, box.ravel()])) == np.linalg.matrix_rank(groups)
 
 
-def figure_groups(domain: Domain) -> np.ndarray:
-    """By hand: a number for every cell, equal where cells lie in one group with a figure."""
+def figure_groups(domain: Domain, *more: str) -> np.ndarray:
+    """By hand: a number for every cell, equal where cells lie in one group with a figure by state, and by `more`."""
     labels = np.zeros(domain.shape)
     for number, axis in enumerate(domain.axes):
         along = {
             "county": [*(ord(state) for state in STATES), 0],
             "state": list(range(4)),
             "region": list(range(3)),
+            "sex": [0.25, 0.5] if "sex" in more else None,
         }.get(axis.name)
         if along is not None:
             labels += np.array(along).reshape([-1 if one == number else 1 for one in range(labels.ndim)])
     return labels
 
 
-@pytest.mark.parametrize("name", CHOICES)
-def test_every_box_is_known_exactly_where_figures_add_up_to_it(folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "more"), [*((name, ()) for name in CHOICES), ("county_sex", ("sex",)), ("age_sex", ("sex",))]
+)
+def test_every_box_is_known_exactly_where_figures_add_up_to_it(
+    folder: Path, by_sex: dict[str, Release], name: str, more: tuple[str, ...]
+) -> None:
     """And Python's answers before publication are SQL's after it; all numbers lie in their intervals."""
-    table, axes = table_of(folder, name), CHOICES[name]
+    table = Publication.read(by_sex[name].path) if more else table_of(folder, name)
+    axes = CHOICES[name]
     estimate = published_estimate(table.folder, table.audit)
     alone = duckdb.connect()  # no other table of the family answers
     create_tables(alone, [(table.folder, table.audit)], macros=["dph_box"], described=False)
-    groups = figure_groups(table.domain)
-    for chosen in product(*axes.values()):
+    groups = figure_groups(table.domain, *more)
+    for chosen in [*product(*axes.values())][:: 3 if more else 1]:
         box = {axis: one for axis, one in zip(axes, chosen, strict=True) if one != "all"}
         question = {"box": box_as_json(table.domain, box)}
         asked = alone.sql(f"FROM dph_box('family_{name}', $box)", params=question).to_arrow_table()
@@ -301,7 +324,97 @@ def test_figures_that_count_something_else_are_not_told_as_known(tmp_path: Path)
         assert totals_are_known({"privacy_unit": "row", "max_rows_per_unit": 1, "invariants": {"counts": counts}})
 
 
-@pytest.mark.parametrize("level", ["state", "county"])
+def test_figures_over_two_axes_are_told_as_known_in_all_tables(by_sex: dict[str, Release]) -> None:
+    """By both axes, by each alone, at coarser levels, and in whole counts; what is within them adds up to them."""
+    table = {name: Publication.read(one.path) for name, one in by_sex.items()}
+    women = {state: of_sex["f"] for state, of_sex in BY_SEX.items()}
+    assert is_known(table["county_sex"].answer({"state": "a", "sex": "f"}), women["a"])
+    assert is_known(table["county_sex"].answer({"sex": "f"}), sum(women.values()))
+    assert is_known(table["age_sex"].answer({"sex": "f"}), sum(women.values())), "its axis of states is summed over"
+    assert is_known(table["state_age"].answer({"state": "a"}), FIGURES["a"])
+    assert is_known(table["region"].answer({"region": "N"}), FIGURES["a"] + FIGURES["b"])
+    part = table["county_sex"].answer({"county": "c1", "sex": "f"})
+    assert part.basis == "linear" and 0 <= part.ci_lower <= part.unbiased <= part.ci_upper <= women["a"]
+    crossed = table["county_sex"].marginal(["county", "sex"], {}).to_pylist()
+    of_a = [row["estimate"] for row in crossed if row["county"] in ("c1", "c4") and row["sex"] == "f"]
+    assert math.isclose(sum(of_a), women["a"])
+    whole = by_sex["county_sex"].whole().group_by("state", "sex").agg(pl.col("whole_count").sum())
+    assert {(state or "other", sex): count for state, sex, count in whole.iter_rows()} == {
+        (state, sex): figure for state, of_sex in BY_SEX.items() for sex, figure in of_sex.items()
+    }
+    (rows,) = Exported((table["county_sex"],)).tables()
+    (fact,) = [text for _, text in facts_of(Exported((table["county_sex"],))) if "public figures" in text]
+    assert "by state × sex, and sums" in fact and rows.num_rows == 12
+    card = " ".join((by_sex["county_sex"].path.parents[1] / "card.html").read_text().split())
+    assert "Counts by <q>state × sex</q>, and sums of them, are public figures" in card
+    assert f"{TOTAL:,}</span> (known)" in card and f"{TOTAL:,} ±" not in card
+
+
+def test_px_and_sdmx_tell_known_counts(folder: Path) -> None:
+    """As numbers of which both ends are the same, with an error of 0 and, in SDMX, the word and why."""
+    table = table_of(folder, "region")
+    text = "".join(px_lines(Exported((table,))))
+    lines = [line.split() for line in text.partition("DATA=\n")[2].splitlines()[:-1]]
+    names = [column.name for column in contents_of(Exported((table,)))]
+    for line, figure in zip(lines, (1456, 350, 3), strict=True):
+        numbers = {name: float(number) for name, number in zip(names, line, strict=True)}
+        assert numbers.pop("standard_error") == 0 and set(numbers.values()) == {figure}
+    assert "known: Counts by state, and sums of them, are public figures" in text.replace('"\n"', "")
+    header, *cells = sdmx_lines(Exported((table,)))
+    told = [dict(zip(header, line, strict=True)) for line in cells]
+    assert [one["OBS_VALUE"] for one in told] == ["1456", "350", "3"]
+    for one in told:
+        assert one["CI_LOWER"] == one["CI_UPPER"] == one["OBS_VALUE"]
+        assert (one["OBS_STATUS"], one["RELIABILITY"], one["NOTE"]) == ("A", "known", notes.KNOWN)
+    structure = sdmx_structure(Exported((table,)), "region.csv", folder / "region.csv")
+    assert f"known: {notes.KNOWN}" in structure
+
+
+def test_declared_figures_of_known_counts_are_told_as_known(folder: Path) -> None:
+    """Also where they are smaller than the publisher shows; no count is known that noise has moved."""
+    table = table_of(folder, "county_sex")
+    people = FigurePopulation("0" * 64, WEEKS[0], ("state", "population"), (("a", "1000"), ("b", "801")))
+    figures = [
+        {"name": "rate", "rate": {"population": "people.csv", "per": 1000}, "by": ["state"]},
+        {"name": "north", "share": {"region": "N"}},
+        {"name": "others", "share": {"state": [None]}},
+        {"name": "women", "share": {"sex": "f"}, "by": ["state"]},
+    ]
+    declared = DeclaredFigures(tuple(map(figure_of, figures)), {"people.csv": people})
+    audit = {**table.audit, "tables": {"county_sex": {"axes": table.audit["axes"]}}}
+    connection = duckdb.connect()
+    macros = ["dph_rate", "dph_share"]
+    create_tables(connection, [(table.folder, table.audit)], macros=macros, described=False)
+    one = PublicationWithFigures("family", audit, table.folder)
+    lines = [*Asking(connection).lines([one], declared, declared.figures)]
+    rates = {line["state"]: line for line in lines if line["figure"] == "rate"}
+    for state, rate in (("a", 655.0), ("b", 1000.0)):
+        line = rates[state]
+        assert line["value"] == line["ci_lower"] == line["ci_upper"] == rate, line
+        assert notes.KNOWN[1:] in line["note"]
+    north, others = (line for line in lines if line["figure"] in ("north", "others"))
+    assert math.isclose(others["value"], 3 / TOTAL) and notes.KNOWN[1:] in others["note"]
+    assert math.isclose(north["value"], 1456 / TOTAL) and for_people(north)["value"] == round(1456 / TOTAL, 4)
+    women = {line["state"]: line for line in lines if line["figure"] == "women"}
+    assert women["b"]["ci_lower"] < women["b"]["value"] < women["b"]["ci_upper"] and women["other"]["value"] is None
+    tables = {one["name"]: one for one in figure_tables(lines, audit)["tables"]}
+    assert tables["north"]["rows"] == [("north", f"{100 * 1456 / TOTAL:.2f}", "known")]
+    assert ("a", "655", "known") in tables["rate"]["rows"]
+
+
+@pytest.mark.outside
+def test_dagster_shows_a_known_total_without_an_interval(folder: Path) -> None:
+    from dphist_pipeline.integrations.dagster._shown import published_metadata
+
+    audit = read_audit(folder / f"public/family/period={WEEKS[0]}/revision=1")
+    release = Release(folder / f"public/family/period={WEEKS[0]}/revision=1", audit, replayed=False)
+    shown = published_metadata(release, release.first_table.answer())
+    assert f"**{TOTAL:,} rows** (known) in" in shown["essence"].value
+    assert shown["total"] == shown["total_ci_lower"] == shown["total_ci_upper"] == TOTAL
+    assert shown["total_noise_error"] == 0
+
+
+@pytest.mark.parametrize("level", ["state", "county", "county and sex"])
 def test_moved_numbers_lie_in_their_intervals_as_often_as_promised(level: str) -> None:
     """And moving them to the figures makes their errors smaller; the draws are the same in every run."""
     family = family_of(TablesSpec(list=tuple(map(tuple, TABLES))), domain_of(AXES).axes, 10**6)
@@ -324,9 +437,12 @@ def test_moved_numbers_lie_in_their_intervals_as_often_as_promised(level: str) -
     names = [[family.domain.axes[axis].name for axis in sorted(axes)] for axes in shares.marginals]
     scales = {axes: 1 / (part * Fraction(1, 4)) for axes, part in zip(shares.marginals, shares.parts, strict=True)}
     county = records.sum(axis=(0, 1))
-    places = [f"c{n}" for n in range(5)] if level == "county" else ["b", "a", "c"]
-    along = np.arange(6) if level == "county" else states
-    figures = Figures(level, {text: int(county[along == n].sum()) for n, text in enumerate([*places, "other"])})
+    places = ["b", "a", "c", "other"] if level == "state" else [*(f"c{n}" for n in range(5)), "other"]
+    along = states if level == "state" else np.arange(6)
+    rows = np.array([county[along == n].sum() for n in range(len(places))])
+    figures = Figures((level,), (tuple(places),), rows)
+    if level == "county and sex":
+        figures = Figures(("county", "sex"), (tuple(places), ("f", "m")), records.sum(axis=0).T)
     boxes: list[tuple[str, dict[str, Any]]] = [
         ("county_sex", {"county": "c0", "sex": "f"}),
         ("county_sex", {"county": ["c0", "c1"]}),

@@ -12,6 +12,7 @@ import pytest
 from dphist_pipeline.base.domain import CategoricalAxis, Domain, Figures, finest
 from dphist_pipeline.estimates import whole_families
 from dphist_pipeline.estimates.estimate import Estimate
+from dphist_pipeline.estimates.known_figures import figures_in
 from dphist_pipeline.estimates.noisy import NoisyCells
 from dphist_pipeline.estimates.whole_families import Population, fit_population
 from dphist_pipeline.solvers.tables.shrunk_interactions import without_interaction
@@ -277,6 +278,24 @@ def test_public_figures_hold_exactly_whatever_the_tables_say(
 ) -> None:
     monkeypatch.setattr(whole_families, "MOST_RECORDS", 100)
     tables = levels()
-    found = wholes(fit_population(tables, Figures("state", figures)), tables)
+    given = figures_in({"level": "state", "figures": figures})
+    found = wholes(fit_population(tables, given), tables)
     assert found["state_sex"].sum(axis=1).tolist() == list(figures.values())
     assert found["county_sex"].sum(axis=1)[:2].sum() == figures["north"]
+
+
+@pytest.mark.parametrize("levels_of_figures", [("state", "sex"), ("sex", "state")])
+def test_figures_over_two_axes_hold_exactly_whatever_the_tables_say(
+    levels_of_figures: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where records stand for many rows, and rows of theirs are fitted."""
+    monkeypatch.setattr(whole_families, "MOST_RECORDS", 100)
+    rows = np.array([[7, 0], [2_000, 5_000], [0, 3]])
+    tables, by_state = levels(), levels_of_figures[0] == "state"
+    values = (("north", "south", "other"), ("f", "m"))
+    given = Figures(levels_of_figures, values if by_state else values[::-1], rows if by_state else rows.T)
+    population = fit_population(tables, given)
+    found = wholes(population, tables)
+    assert found["state_sex"].tolist() == rows.tolist()
+    assert found["county_sex"][2:5].sum(axis=0).tolist() == rows[1].tolist()
+    assert np.count_nonzero(found["county_sex"][2:5]) > 3, "a state's rows are shared among its counties"

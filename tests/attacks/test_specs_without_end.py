@@ -14,7 +14,7 @@ from declared_lists import below
 
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.spec import _yaml_rules
-from dphist_pipeline.spec._invariants import FiguresSpec
+from dphist_pipeline.spec._invariants import FigureRow, FiguresSpec
 from dphist_pipeline.spec.mistakes import SpecError
 
 GROUPS = ["u", "u", "v", "v"]
@@ -50,9 +50,10 @@ def test_tables_of_all_levels_are_made_where_they_are_few(tmp_path: Path):
 def test_figures_of_fifty_thousand_places_are_compared_once_each(tmp_path: Path):
     places = [f"p{number}" for number in range(50_000)]
     made = spec(tmp_path, axes=[{"column": "place", "values": places}])
-    figures = FiguresSpec(counts="persons", figures=tuple((line, "place", name, 1) for line, name in enumerate(places)))
+    rows = tuple(FigureRow((), line, ("place",), (name,), 1) for line, name in enumerate(places))
+    figures = FiguresSpec(counts="persons", rows=rows)
     with soon(3):
-        assert figures.finest_level(made.domain.axes) == "place"
+        assert figures.finest(made.domain.axes).levels == ("place",)
 
 
 def test_a_file_of_a_million_values_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from dphist_pipeline import mechanisms, sanitize
+from dphist_pipeline.solvers.groups.relative_groups import relative_groups, relative_groups_of_gp
 from dphist_pipeline.solvers.groups.segmentation import v_optimal
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -95,6 +96,20 @@ def test_a_claim_that_cannot_be_judged_says_why_and_decides_nothing(study):
         ("holds: 3 of 3", "", False),
         ("cannot be judged: its depth is not told; here fails: 0 of 4", "cannot be judged; here holds: 4 of 4", False),
     ]
+
+
+def test_a_setting_turns_where_a_claim_holds_at_one_value_and_fails_at_another(study):
+    verdict = study["report"].Verdict.agreeing([[True, True], [False, False], [True, False, None], [True, None]])
+    assert (verdict.holds, verdict.fails, verdict.open, verdict.turns) == (1, 1, 1, 1)
+    assert str(verdict) == "in part: 1 of 4, 1 within noise, 1 turning with what is not told"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [((2, 0, 0, 2), "held"), ((1, 0, 0, 2), "held in part"), ((0, 1, 0, 2), "cannot be judged"), ((0, 3), "not held")],
+)
+def test_what_turns_with_a_setting_that_is_not_told_neither_holds_nor_fails(study, verdict, status):
+    assert study["listed"]._status([study["report"].Verdict(*verdict)]) == status
 
 
 def test_a_card_names_every_part_of_a_figure_in_which_a_claim_fails(study, monkeypatch):
@@ -281,6 +296,14 @@ def test_the_printed_search_of_noise_first_finds_buckets_as_cheap_as_the_package
         parts = [[line[buckets == bucket] for bucket in np.unique(buckets)] for buckets in ways]
         one, other = (sum(((part - part.mean()) ** 2).sum() + price for part in way) for way in parts)
         assert one == pytest.approx(other)
+
+
+@pytest.mark.parametrize(("ahead", "groups"), [(False, relative_groups), (True, relative_groups_of_gp)])
+def test_the_printed_searches_of_sreb_gca_find_the_groups_of_the_package(study, ahead, groups):
+    random, starts = np.random.default_rng(13), study["printed"].relative_by_loops.py_func
+    for scale in (1.0, 5.0, 40.0):
+        line = np.sort(random.geometric(0.05, 30) + random.laplace(0, 5, 30))
+        assert (np.cumsum(starts(line, scale, ahead)) - 1).tolist() == groups(line, scale).tolist()
 
 
 def test_ahp_of_its_authors_has_the_share_of_the_nearest_epsilon(study):

@@ -94,3 +94,13 @@ def test_only_where_one_row_stands_for_a_person_nothing_is_said_to_be_cut(office
         assert ("beyond 1 of each patient are not counted" in page) == is_cut
         said = office.run("answer", f"by_{take}", "--share", "ward = 'surgery'", "--store", office.store)
         assert said.code == 0 and ("Biased by the cap" in said.out) == is_cut
+
+
+@pytest.mark.slow
+def test_a_change_of_person_cells_says_so_and_nothing_before_it(office: Office) -> None:
+    days = [date(2026, 1 + number % 2, 5) for number in range(len(WARDS))]
+    office.write_records({"patient": PATIENTS, "age": [30.0] * len(WARDS), "ward": WARDS, "day": days})
+    office.write_spec(**PERSONS | {"period": "month", "period_column": "day", "max_rows_per_unit": 2})
+    for month in ("2026-01-01", "2026-02-01"):
+        assert office.release("--period", month).code == 0
+    assert answered(office, "SELECT note FROM r.dph_changes('r.wards')") == [(ONCE,)]

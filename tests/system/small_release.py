@@ -243,11 +243,21 @@ def assert_whole(published: Path) -> None:
 
 
 def start(
-    project: Project, period: str = WEEK, reason: str = "", *, kill_at: int = 0, wait: Any = None, reject: bool = False
+    project: Project,
+    period: str = WEEK,
+    reason: str = "",
+    *,
+    kill_at: int = 0,
+    wait: Any = None,
+    reject: bool = False,
+    prepare: Callable[[], None] | None = None,
 ) -> Outcome:
-    """Releases (or rejects) in a child and waits for it; it kills itself right before boundary `kill_at`, from 1."""
+    """Releases (or rejects) in a child and waits for it; it kills itself right before boundary `kill_at`, from 1.
+
+    `prepare`: what the child calls before, a function of a module or a `partial` of one.
+    """
     ours, theirs = PROCESSES.Pipe(duplex=False)
-    child = PROCESSES.Process(target=_child, args=(project, period, reason, kill_at, wait, reject, theirs))
+    child = PROCESSES.Process(target=_child, args=(project, period, reason, kill_at, wait, reject, prepare, theirs))
     child.start()
     theirs.close()
     with ours:
@@ -267,7 +277,18 @@ def at_once(calls: list[tuple[Project, str, str]]) -> list[Outcome]:
         return list(pool.map(lambda call: start(*call, wait=barrier), calls))
 
 
-def _child(project: Project, period: str, reason: str, kill_at: int, wait: Any, reject: bool, said: Connection) -> None:
+def _child(
+    project: Project,
+    period: str,
+    reason: str,
+    kill_at: int,
+    wait: Any,
+    reject: bool,
+    prepare: Callable[[], None] | None,
+    said: Connection,
+) -> None:
+    if prepare is not None:
+        prepare()
     boundaries = prepared(project, kill_at)
     if wait is not None:
         wait.wait(300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -190,7 +191,11 @@ def run_command(project: Project, seconds: float) -> float | None:
     begun = time.monotonic()
     try:  # kills the child with SIGKILL
         subprocess.run(
-            [*command, "--period", WEEK, "--store", str(project.root)], timeout=seconds, check=True, capture_output=True
+            [*command, "--period", WEEK, "--store", str(project.root)],
+            timeout=seconds,
+            check=True,
+            capture_output=True,
+            env={**os.environ, **project.environment()},
         )
     except subprocess.TimeoutExpired:
         return None

@@ -28,11 +28,19 @@ FAMILY: dict[str, Any] = {
 }
 
 
-def spec_of(folder: Path, figures: str, **tables: Any) -> ReleaseSpec:
-    (folder / "figures.csv").write_text(figures)
+SPLIT = {"north": (600, 400), "south": (70, 7), "other": (0, 0)}
+BY_SEX = "state,sex,persons\n" + "".join(
+    f"{state},{sex},{figure}\n" for state, pair in SPLIT.items() for sex, figure in zip("fm", pair, strict=True)
+)
+
+
+def spec_of(folder: Path, figures: str | list[str], **tables: Any) -> ReleaseSpec:
+    names = ["figures.csv"] if isinstance(figures, str) else [f"figures_{n}.csv" for n in range(len(figures))]
+    for name, text in zip(names, [figures] if isinstance(figures, str) else figures, strict=True):
+        (folder / name).write_text(text)
     (folder / "rows.parquet").touch()
     fields = {"source": "rows.parquet", "privacy_unit": "patient", "max_rows_per_unit": 2, "neighbours": "add_remove"}
-    asked = {**FAMILY["tables"], "invariants": "figures.csv", **tables}
+    asked = {**FAMILY["tables"], "invariants": names[0] if isinstance(figures, str) else names, **tables}
     return ReleaseSpec.from_attributes(
         {**fields, "account": "health", **FAMILY, "tables": asked},
         folder,
@@ -74,13 +82,16 @@ def test_public_figures_hold_exactly_in_whole_tables_alone(office: Office, monke
         ("level,value,people\nstate,north,1\n", "its column 'rows' is not there"),
         (FIGURES.replace("1000", "-1"), "line 2: must be a whole number from 0"),
         (FIGURES.replace("1000", "1e3"), "line 2: must be a whole number from 0"),
-        (FIGURES.replace("north", "nord"), "line 2: its value is not among those of level 'state'"),
         (FIGURES.replace("state,south", "ward,south"), "line 3: its level is no axis of categories"),
         (FIGURES + "state,south,78\n", "line 5: repeats an earlier figure"),
         (FIGURES.replace("state,other,0\n", ""), "no figure for 1 of the 3 values"),
-        (FIGURES + "sex,f,1\nsex,m,1076\n", "levels of several axes"),
         (
-            FIGURES + "".join(f"county,{name},10\n" for name in [*COUNTIES, "other"]),
+            FIGURES + "sex,f,1\nsex,m,1076\n",
+            "give those by ('sex', 'state'), of which the others are sums, or keep one",
+        ),
+        (
+            "level,value,persons\nstate,north,31\nstate,south,40\nstate,other,10\n"
+            + "".join(f"county,{name},10\n" for name in [*COUNTIES, "other"]),
             "line 2: is not the sum of the figures of level 'county'",
         ),
     ],
@@ -90,6 +101,63 @@ def test_contradictory_figures_are_refused_with_one_message(tmp_path: Path, figu
         spec_of(tmp_path, figures)
     assert says in str(caught.value) and str(caught.value).count("tables.invariants") == 1
     assert "nord" not in str(caught.value)
+
+
+def problems_of(folder: Path, figures: str | list[str]) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        spec_of(folder, figures)
+    return [
+        line.strip().removeprefix("attributes.")
+        for line in str(caught.value).splitlines()
+        if "tables.invariants" in line
+    ]
+
+
+def test_every_mistake_of_a_file_over_two_axes_is_named_at_once(tmp_path: Path) -> None:
+    """Values of the file are not repeated, declared ones are told."""
+    wrong = BY_SEX.replace("north,m", "nord,m").replace("south,m,7", "south,m,-7") + "south,f,1\n"
+    assert problems_of(tmp_path, wrong) == [
+        "tables.invariants: has no figure for 1 of the 6 combinations of 'state', 'sex' (`other` is one, too), "
+        "such as 'north' with 'm'",
+        "tables.invariants: line 3: its value is not among those of level 'state'",
+        "tables.invariants: line 5: must be a whole number from 0 to 10^12, without signs or commas",
+        "tables.invariants: line 8: repeats an earlier figure; keep one of them",
+    ]
+    assert problems_of(tmp_path, BY_SEX.replace("state,sex,", "land,sexes,")) == [
+        "tables.invariants: line 1: its column 1 is no axis of categories, or level of one, in `tables`",
+        "tables.invariants: line 1: its column 2 is no axis of categories, or level of one, in `tables`",
+    ]
+    (problem,) = problems_of(tmp_path, "state,county,persons\nnorth,a,1\n")
+    assert "line 1: its column 2 is a level of the same axis as an earlier one; keep the finer one" in problem
+    (problem,) = problems_of(tmp_path, "state,sex,people\nnorth,f,1\n")
+    assert "its columns must be axes of the spec, or levels of them, and at last `persons` or `rows`" in problem
+
+
+def test_figures_in_several_files_must_be_sums_of_the_finest(tmp_path: Path) -> None:
+    by_state = "state,persons\nnorth,1000\nsouth,77\nother,0\n"
+    made = spec_of(tmp_path, [by_state, BY_SEX])
+    assert made.tables is not None and made.tables.invariants is not None
+    finest = made.tables.invariants.finest(made.domain.axes)
+    assert finest.levels == ("state", "sex") and finest.rows.tolist() == [list(pair) for pair in SPLIT.values()]
+    wrong = by_state.replace("1000", "1001").replace("77", "76")
+    assert problems_of(tmp_path, [BY_SEX, wrong, "sex,persons\nf,670\nm,400\n"]) == [
+        f"tables.invariants[{file}]: line {line}: is not the sum of the figures by 'state', 'sex' in it"
+        for file, line in ((1, 2), (1, 3), (2, 3))
+    ]
+    by_age = "sex,persons\nf,670\nm,407\n"
+    (problem,) = problems_of(tmp_path, [by_state, by_age])
+    assert "figures by ('state') and ('sex'), and by none that holds all of them" in problem
+    (problem,) = problems_of(tmp_path, [BY_SEX, by_state.replace("persons", "rows")])
+    assert "must all count `persons`, or all count `rows`" in problem
+    (tmp_path / "again").mkdir()
+    assert len(problems_of(tmp_path, [by_state.replace("persons", "people"), "state\n", BY_SEX])) == 2
+
+
+def test_a_file_by_one_level_says_the_same_in_both_layouts(tmp_path: Path) -> None:
+    assert (
+        spec_of(tmp_path, FIGURES).digest
+        == spec_of(tmp_path, FIGURES.replace("level,value", "state").replace("\nstate,", "\n")).digest
+    )
 
 
 def test_figures_are_part_of_the_digest_and_targets_are_not(tmp_path: Path) -> None:
@@ -105,4 +173,6 @@ def test_nested_figures_that_add_up_are_met_at_the_finest_level(tmp_path: Path) 
     text = "level,value,rows\nstate,north,30\nstate,south,40\nstate,other,10\n"
     made = spec_of(tmp_path, text + "".join(f"county,{name},{figure}\n" for name, figure in counties.items()))
     assert made.tables is not None and made.tables.invariants is not None
-    assert made.tables.invariants.counts == "rows" and made.tables.invariants.of("county") == counties
+    finest = made.tables.invariants.finest(made.domain.axes)
+    assert made.tables.invariants.counts == "rows" and finest.levels == ("county",)
+    assert dict(zip(finest.values[0], finest.rows.tolist(), strict=True)) == counties

@@ -27,7 +27,7 @@ from dphist_pipeline.base.domain import BinnedAxis
 from dphist_pipeline.base.languages.texts import ENGLISH, LANGUAGES, gettext, mark_text, pgettext, translate
 from dphist_pipeline.base.shown_below import hidden_in_words, limit_of, masks, words_for
 from dphist_pipeline.estimates.cells_near_zero import CellsNearZero, first_in_words, has_whole_first
-from dphist_pipeline.estimates.known_figures import totals_are_known
+from dphist_pipeline.estimates.known_figures import levels_in_words, totals_are_known
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
@@ -365,7 +365,12 @@ def facts_of(exported: Exported) -> list[tuple[str, str]]:
         ),
         *_near_zero_facts(exported),
         *(
-            [(pgettext("reliability", "known"), translate(FIGURES_IN_FILES) % {"level": last["invariants"]["level"]})]
+            [
+                (
+                    pgettext("reliability", "known"),
+                    translate(FIGURES_IN_FILES) % {"level": levels_in_words(last["invariants"])},
+                )
+            ]
             if totals_are_known(last)
             else []
         ),

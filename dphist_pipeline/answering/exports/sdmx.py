@@ -30,6 +30,7 @@ from dphist_pipeline.answering.exports.rows import (
 from dphist_pipeline.base.about_publisher import About
 from dphist_pipeline.base.domain import Domain
 from dphist_pipeline.base.languages.texts import gettext, language, mark_text, translate
+from dphist_pipeline.estimates.known_figures import totals_are_known
 from dphist_pipeline.estimates.notes import KNOWN
 from dphist_pipeline.estimates.reliability import RELIABILITY
 from dphist_pipeline.publishing.formatting import visible
@@ -160,7 +161,7 @@ def sdmx_structure(exported: Exported, name: str, data: Path) -> str:
 def _meaning(column: ExportColumn, exported: Exported) -> str:
     meaning = translate(column.meaning)
     words = "; ".join(f"{word or '(empty)'}: {translate(text)}" for word, text in RELIABILITY.legend.items())
-    if any("invariants" in one.audit for one in exported.publications):
+    if any(totals_are_known(one.audit) for one in exported.publications):
         words += f"; known: {translate(KNOWN)}"
     return f"{meaning}: {words}" if column.name == "reliability" else meaning
 

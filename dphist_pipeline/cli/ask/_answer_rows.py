@@ -42,6 +42,10 @@ MOVED = re.compile("(.* by about|.* by at most|.* would be) (.*)")  # how far th
 TWICE = re.compile(
     r"(in [^.(]+?) (among .*?\)), the bound cut (about .*?\)); (.*)\. In ([^.(]+?) \2, the bound cut (about .*?\)); \4"
 )
+# That the bound cut nothing that can be seen, here and there.
+UNCUT = re.compile(
+    r"in the first period (no cut .+?); at most ([\d,]+) \(95 %\)\. In the second one \1; at most ([\d,]+) \(95 %\)"
+)
 IN_UNITS = ("estimate", "unbiased", "noise_error", "ci_lower", "ci_upper", "bin_lower", "bin_upper")
 
 
@@ -344,7 +348,8 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
     """What a column says to each row of the rows that the bound cut, and what stands below; no column if all are alike.
 
     Each rate and ratio is moved by itself: the words that they share stand below, the others in the column. Where they
-    share none, the column has numbers of whole sentences, after the `notes` that stand below already.
+    share none, the column has numbers of whole sentences, after the `notes` that stand below already. Where no period
+    has a cut that can be seen, one sentence says so of all.
     """
     distinct = list(dict.fromkeys(filter(None, sentences)))
     if len(set(sentences)) < 2:
@@ -352,6 +357,10 @@ def _cuts(sentences: Sequence[str], notes: int) -> tuple[list[str], list[str]]:
     matches = [match for match in map(MOVED.fullmatch, sentences) if match]
     if len(matches) == len(sentences) and len({match[1] for match in matches}) == 1:
         return [match[2] for match in matches], [_as_sentence(f"{matches[0][1]} what the column capped says")]
+    uncut = [match for match in map(UNCUT.fullmatch, sentences) if match]
+    if len(uncut) == len(sentences) and len({match[1] for match in uncut}) == 1:
+        most = max(int(number.replace(",", "")) for match in uncut for number in match.groups()[1:])
+        return [], [_as_sentence(f"in each of these periods {uncut[0][1]}; at most {most:,} in one (95 %)")]
     numbers = {one: f"({number})" for number, one in enumerate(distinct, notes + 1)}
     below = [f"{number} {_as_sentence(one)}" for one, number in numbers.items()]
     return [numbers.get(sentence, "") for sentence in sentences], below

@@ -87,7 +87,8 @@ def check(
             raise
         _print_several(spec, several.names, as_json)
         return
-    beside = SpecCheck(checked, store)
+    opened = _opened_once(store)
+    beside = SpecCheck(checked, opened)
     beside.refuse_taken_view()
     if period is not None:
         checked.period_named(period)  # refused by name, before anything is opened
@@ -108,7 +109,7 @@ def check(
         _zone_doubt(checked.time_zone),
         _doubt_of_persons(checked),
     ]
-    individual, lacking = individual_account(checked, store), list[str]()
+    individual, lacking = individual_account(checked, opened), list[str]()
     if checked.figures:
         from dphist_pipeline.releasing.declared_figures import refuse_untold_figures
 
@@ -120,7 +121,7 @@ def check(
     ]
     warnings += lacking
     if explain:
-        explanation = explain_spec(checked, store)
+        explanation = explain_spec(checked, opened)
         if as_json:
             print_json(explanation)
         else:
@@ -154,7 +155,7 @@ def check(
         **declared_of(checked),
         **({"warnings": warnings} if warnings else {}),
         **({"copied_to": bucket} if bucket else {}),
-        **({"remarks": remarks} if (remarks := remarks_of(checked, store)) else {}),
+        **({"remarks": remarks} if (remarks := remarks_of(checked, opened)) else {}),
     }
     if as_json:
         print_json(facts)
@@ -189,6 +190,13 @@ def check(
     )
     print_lines(remarks)
     _refuse_unreadable(compared)
+
+
+def _opened_once(store: Path | None) -> Store | Path | None:
+    """The store, whose ledger is then opened once; its name where it cannot be opened, which whoever needs it says."""
+    with suppress(DphistError):
+        return Store.open_named(store)
+    return store
 
 
 def _refuse_unreadable(compared: ColumnComparison) -> None:
@@ -246,7 +254,7 @@ QUALITY_NUMBERS = {
 }
 
 
-def explain_spec(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
+def explain_spec(spec: ReleaseSpec, store: Store | Path | None) -> dict[str, Any]:
     """The facts of a release before it is made, as JSON values."""
     return {
         "release": spec.release,
@@ -367,7 +375,7 @@ def declared_in_words(spec: ReleaseSpec) -> dict[str, str]:
     return words | ({"rows that count": "; ".join(declared["kept"])} if "kept" in declared else {})
 
 
-def remarks_of(spec: ReleaseSpec, store: Path | None) -> list[str]:
+def remarks_of(spec: ReleaseSpec, store: Store | Path | None) -> list[str]:
     """What to know of a spec before it is released, its quality table included."""
     statement = AccountRunway.statement(spec, store)
     if not isinstance(statement, str) and statement.account.is_individual:  # it pays for no quality table
@@ -376,7 +384,7 @@ def remarks_of(spec: ReleaseSpec, store: Path | None) -> list[str]:
     return [*spec.remarks, *quality_left_out(spec, per), *small_share(spec, rows, per)]
 
 
-def individual_account(spec: ReleaseSpec, store: Path | None) -> list[str]:
+def individual_account(spec: ReleaseSpec, store: Store | Path | None) -> list[str]:
     """What a release can count by its account, where each unit pays for its own rows, and then what to beware of."""
     statement = AccountRunway.statement(spec, store)
     if isinstance(statement, str) or not statement.account.is_individual:
@@ -475,7 +483,7 @@ def _reason_of_sensitivity(spec: ReleaseSpec) -> str:
     return f"{rows}{per} leave their cells and as many others take their place (substitute)"
 
 
-def _account(spec: ReleaseSpec, store: Path | None) -> dict[str, Any]:
+def _account(spec: ReleaseSpec, store: Store | Path | None) -> dict[str, Any]:
     """The rest of the spec's account, or why the spec cannot use it. Charges nothing."""
     statement = AccountRunway.statement(spec, store)
     if isinstance(statement, str):

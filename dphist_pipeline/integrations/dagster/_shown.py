@@ -133,7 +133,7 @@ def published_metadata(
     rows = " ".join(PublishedQuality(release.path, audit).sentences())
     lineage = _lineage(audit, deps)
     return {
-        "essence": dg.MetadataValue.md(_essence(release, numbers)),
+        "essence": dg.MetadataValue.md(_essence(release, numbers, total.basis == "known")),
         **({"overview": dg.MetadataValue.md(small)} if (small := small_picture(release)) else {}),
         **numbers,
         "epsilon": dg.MetadataValue.text(audit["epsilon"]),
@@ -207,10 +207,15 @@ def protection_in_words(audit: Mapping[str, Any]) -> str:
     return f"each {unit} with up to {most} {noun}{'' if most == 1 else 's'} ({neighbours})"
 
 
-def _essence(release: Release, numbers: Mapping[str, Any]) -> str:
-    """The card in three sentences."""
+def _essence(release: Release, numbers: Mapping[str, Any], is_known: bool) -> str:
+    """The card in three sentences.
+
+    `is_known`: whether the total is a public figure.
+    """
     audit = release.audit
-    if {"total_ci_lower", "total_ci_upper"} <= numbers.keys():
+    if is_known:
+        interval = " (known)"
+    elif {"total_ci_lower", "total_ci_upper"} <= numbers.keys():
         interval = f" (95 %: {numbers['total_ci_lower']:,.0f} to {numbers['total_ci_upper']:,.0f})"
     else:
         interval = ""

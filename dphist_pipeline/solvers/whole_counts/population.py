@@ -406,8 +406,8 @@ def fit_rows(
             break
         before = missed
     wholes = np.zeros(len(rows), dtype=np.int64)
-    for label in range(int(groups.max()) + 1):
-        mine = np.flatnonzero(groups == label)
+    # One sort, since there may be a million labels.
+    for mine in np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]):
         ends = np.cumsum(amounts[mine])
         if mine.size:
             wholes[mine] = np.diff(np.round(ends * (rows[mine].sum() / ends[-1])).astype(np.int64), prepend=0)

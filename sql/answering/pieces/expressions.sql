@@ -14,7 +14,7 @@ lower(trim(split_part({{ release }}, '.', -1), '"'))
 -- how many cells are added; more than `most` of them are several of one sum; periods that are added; the release, and `names` if it is
 -- one of several.
 {% macro noted(note, cells, most=1, periods='1', release='release_name', names='') -%}
-nullif(concat_ws('; ', {{ note }}, CASE
+nullif(concat_ws('; ', nullif({{ note }}, ''), CASE
         WHEN {{ periods }} > 1 THEN {{ counted_once(notes.ONCE_A_PERIOD, 1, release, names) }}
         WHEN {{ cells }} > {{ most }} THEN {{ counted_once(notes.ONCE_A_CELL, 2, release, names) }}
     END), '')

@@ -446,7 +446,7 @@ def row_path() -> str:
 
 def amount_errors() -> str:
     """Standard deviations of rows, sum and mean of one amount, by three ways at one epsilon."""
-    rows = json.loads((MEASURED / "amounts.json").read_text(encoding="utf-8"))["errors"]
+    rows = _amounts()["errors"]
     whats = ("rows", "sum", "mean")
     lines = (
         [row["way"], *(f"{row[one]:,.0f}" for one in whats), *(f"{row[f'two_ends_by_it_{one}']:.2f}" for one in whats)]
@@ -455,17 +455,44 @@ def amount_errors() -> str:
     return table(["way", *whats, *(f"two ends by it, {one}" for one in whats)], lines)
 
 
-def unit_rows() -> str:
-    """Processor seconds of counting persons, or with axes of a unit's own rows, by those of rows alone."""
-    held = json.loads((MEASURED / "unit_rows.json").read_text(encoding="utf-8"))
+def amount_coverage() -> str:
+    """How often 95 % intervals of rows, sum and mean hold, and how many standard errors that is off."""
+    whats = ("rows", "sum", "mean")
     lines = (
         [
-            *(row["way"], f"{row['processor_seconds']:.1f}", f"{row['times_rows_alone']:.2f}"),
+            *(
+                f"{row['low']:,.0f} to {row['high']:,.0f}",
+                shown(row["rows"]),
+                f"{row['mean']:,.0f}",
+                shown(row["cells"]),
+            ),
+            *(f"{100 * row[f'{one}_held']:.2f} % ({row[f'{one}_standard_errors']:+.1f})" for one in whats),
+        ]
+        for row in _amounts()["coverage"]
+    )
+    return table(["ends", "number of rows", "mean amount", "cells summed", *whats], lines)
+
+
+def unit_rows() -> str:
+    """Processor seconds of counting with an amount, or with axes of a unit's own rows, by those of rows alone."""
+    held = json.loads((MEASURED / "unit_rows.json").read_text(encoding="utf-8"))
+    lines = [
+        [f"31 cells: {row['way']}", f"{row['seconds']:.1f}", f"{row['times_rows_alone']:.2f}", "–"]
+        for row in _amounts()["seconds"]
+    ] + [
+        [
+            row["way"],
+            f"{row['processor_seconds']:.1f}",
+            f"{row['times_rows_alone']:.2f}",
             f"{row['megabytes'] / 1000:.1f}",
         ]
         for row in held["ways"]
-    )
+    ]
     return table(["what is counted", "processors", "× rows alone", "GB"], lines)
+
+
+def _amounts() -> dict[str, Any]:
+    return dict(json.loads((MEASURED / "amounts.json").read_text(encoding="utf-8")))
 
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -515,6 +542,7 @@ GENERATED: dict[str, Callable[[], str]] = {
             many_periods,
             row_path,
             amount_errors,
+            amount_coverage,
             unit_rows,
             paper_claims,
             paper_contenders,

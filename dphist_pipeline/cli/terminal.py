@@ -236,9 +236,11 @@ def _read_by(statement: Statement) -> dict[str, str]:
         facts["to be signed"] = ", ".join(f"entry {number}" for number in statement.waiting)
     if statement.shared:
         spent = sum((other.spent for other in statement.shared), statement.spent)
-        total = sum((other.total for other in statement.shared), statement.total)
+        total = as_text(sum((other.total for other in statement.shared), statement.total))
         names = ", ".join(other.account.name for other in statement.shared)
-        facts["shared with"] = f"{names}: together {as_text(spent)} of {as_text(total)} on the same people"
+        individual = any(one.account.is_individual for one in (statement, *statement.shared))
+        together = f"at most {total}" if individual else f"{as_text(spent)} of {total}"
+        facts["shared with"] = f"{names}: together {together} on the same people"
     return facts
 
 

@@ -47,23 +47,22 @@ def write_cube(plan: CountingPlan, staged: Path, folder: Path) -> Path:
     return cube
 
 
-def write_granted_cube(plan: CountingPlan, granted: Mapping[int, Path], folder: Path) -> Path:
-    """Bounds and counts the rows of an individual account into `cube.npy`, as `write_cube` does.
+def count_each(plan: CountingPlan, staged: Mapping[int, Path]) -> NDArray[np.int64]:
+    """Bounds and counts several staged files, or folders of them, of which each has a bound of its own; shape (cells,).
 
     Args:
-        granted: staged rows in folders, by the number of rows that is kept of each unit there.
+        staged: by the number of rows that is kept of each unit there.
     """
     cells = sum(table.cells for table in plan.marginals) if plan.marginals else plan.domain.cells
     counts, key = np.zeros(cells, dtype=np.int64), secrets.token_bytes(KEY_BYTES)
 
     def count() -> None:
-        for rows, staged in granted.items():
-            counts[:] += _count(replace(plan, max_rows_per_unit=rows), staged, key)[0]
+        for rows, file in staged.items():
+            counts[:] += _count(replace(plan, max_rows_per_unit=rows), file, key)[0]
 
     with guarded_polars():
         withheld(plan.source.written, UNCOUNTED, count)
-    np.save(folder / "cube.npy", counts)
-    return folder / "cube.npy"
+    return counts
 
 
 def _count(plan: CountingPlan, staged: Path, key: bytes) -> tuple[NDArray[np.int64], ObservedRows | None]:

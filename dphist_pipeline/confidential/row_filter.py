@@ -39,30 +39,32 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from dphist_pipeline.base.engine_versions import installed_minor
 from dphist_pipeline.base.files import make_folder, sync_file, sync_folder
 from dphist_pipeline.base.reading import Reading
 from dphist_pipeline.base.sql_files import literal, statement
-from dphist_pipeline.confidential.cube import write_granted_cube
+from dphist_pipeline.confidential.cube import count_each
 from dphist_pipeline.confidential.plan import CountingPlan
 from dphist_pipeline.confidential.reading.source import engine_settings, with_enough_memory, withheld
 from dphist_pipeline.confidential.row_queries import FilteredUnits
 
-SCHEMA = pa.schema([("unit", pa.binary(32)), ("paid", pa.int64()), ("rows", pa.int32()), ("left", pa.int8())])
-NOBODY = "SELECT unhex('') AS unit, 0 AS paid, 0 AS \"left\" WHERE false"
+NOBODY = 'SELECT CAST(NULL AS UUID) AS unit, 0 AS paid, 0 AS "left" WHERE false'
 PROBLEM = "what its units have paid could not be worked out: no memory or disk left? Nothing was charged for it."
-ROWS_AT_ONCE = 1 << 18
-_FACTS, _CHECKSUM = b"dphist_state", b"dphist_checksum"
+KEY_BYTES = 24  # 32 letters, which are one block of SHA-256 with a name of at most 23 bytes
+# The checksum stands in a file's last bytes, after this mark.
+MARK, DIGITS, LAST_BYTES, BYTES_AT_ONCE = b"dphist checksum ", 64, 1 << 14, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -90,19 +92,16 @@ def form_of_units(reading: Reading) -> str:
 def whole_state(path: Path, facts: Mapping[str, str]) -> State | None:
     """The state in a file, if it is whole and says these things of itself; None for any other file, or none."""
     try:
-        with parquet.ParquetFile(path) as file:
-            stated = file.metadata.metadata or {}
-            found = json.loads(stated[_FACTS])
-            if not facts.items() <= found.items() or not file.schema_arrow.equals(SCHEMA):
-                return None
-            checksum = _Checksum()
-            for batch in file.iter_batches(ROWS_AT_ONCE):
-                checksum.add(batch)
+        found = json.loads(parquet.read_metadata(path).metadata[b"dphist_state"])
+        with path.open("rb") as file:
+            place, checksum = _checksum(file)
+            file.seek(place)
+            whole = facts.items() <= found.items() and file.read(DIGITS) == checksum
     except MemoryError:  # the file may be whole
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         return None
-    return State(path, found) if stated.get(_CHECKSUM) == checksum.of(stated[_FACTS]) else None
+    return State(path, found) if whole else None
 
 
 def write_state(
@@ -120,97 +119,94 @@ def write_state(
     Raises:
         SourceRefused: there is no memory or disk for it.
     """
-    held = {**facts, "key": before.key if before is not None else secrets.token_hex(32)}
-    rows = f"read_parquet({literal(str(staged))})"
+    held = {**facts, "key": before.key if before is not None else secrets.token_urlsafe(KEY_BYTES)}
     query = statement(
         "ingest/next_state",
-        key=literal(held["key"]),
-        staged=f"(SELECT DISTINCT * FROM {rows})" if plan.distinct else rows,
+        units=literal(str(_named_units(plan, staged, held["key"]))),
         before=NOBODY if before is None else f"SELECT * FROM read_parquet({literal(str(before.path))})",
         rows=str(plan.max_rows_per_unit),
         pays=str(pays),
         price=str(price),
+        facts=literal(json.dumps(held, sort_keys=True)),
+        checksum=literal(MARK.decode() + "0" * DIGITS),
+        target=literal(str(path)),
     )
     make_folder(path.parent)
-
-    def write() -> None:
-        path.unlink(missing_ok=True)  # of an attempt with less memory
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        text, checksum = json.dumps(held, sort_keys=True).encode(), _Checksum()
-        with (
-            _connection(staged.parent, path.parent) as connection,
-            pa.OSFile(str(path), "wb") as file,
-            parquet.ParquetWriter(file, SCHEMA, compression="none", use_dictionary=False) as writer,
-        ):
-            for batch in connection.sql(query).to_arrow_reader(ROWS_AT_ONCE):
-                units = batch.cast(SCHEMA)
-                checksum.add(units)
-                writer.write_batch(units)
-            writer.add_key_value_metadata({_FACTS: text, _CHECKSUM: checksum.of(text)})
-
-    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(write))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    _run(plan, query, staged.parent, path.parent)
+    with path.open("r+b") as file:
+        place, checksum = _checksum(file)
+        file.seek(place)
+        file.write(checksum)
     sync_file(path)
     sync_folder(path.parent)
     return State(path, held)
 
 
-def count_granted(plan: CountingPlan, staged: Path, state: State) -> Path:
-    """Bounds and counts the staged rows, of each unit as many as a charge's state grants it.
-
-    Gives the file of the cube, beside the staged rows, which stay.
+def count_granted(plan: CountingPlan, staged: Path, state: State) -> NDArray[np.int64]:
+    """Bounds and counts the staged rows, of each unit as many as a charge's state grants it; shape (cells,).
 
     Raises:
         SourceRefused: the rows cannot be counted, mostly for lack of memory or disk.
     """
     folder = staged.parent / "granted"
-
-    def share_out() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        parts = {"key": literal(state.key), "state": literal(str(state.path)), "target": literal(str(folder))}
-        with _connection(staged.parent, state.path.parent) as connection:
-            connection.execute(statement("ingest/granted_rows", staged=literal(str(staged)), **parts))
-
-    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(share_out))
+    query = statement(
+        "ingest/granted_rows",
+        staged=literal(str(staged)),
+        units=literal(str(_named_units(plan, staged, state.key))),
+        state=literal(str(state.path)),
+        target=literal(str(folder)),
+    )
+    _run(plan, query, staged.parent, state.path.parent)
     granted = {int(part.name.removeprefix("granted=")): part for part in folder.glob("granted=*")}
-    cube = write_granted_cube(plan, granted, staged.parent)
+    counts = count_each(plan, granted)
     shutil.rmtree(folder, ignore_errors=True)
-    return cube
+    return counts
 
 
 def units_left_out(plan: CountingPlan, state: State) -> FilteredUnits:
     """How many units the charge of a state is the first of its year to leave out; all other numbers are 0."""
-
-    def marked() -> int:
-        left = parquet.read_table(state.path, columns=["left"])["left"]
-        return sum(int(np.count_nonzero(part.to_numpy() == 2)) for part in left.chunks)
-
-    number, none = withheld(plan.source.written, PROBLEM, marked), np.zeros(0, dtype=np.int64)
-    return FilteredUnits(none, none, none, none, none, left_out=np.array([number], dtype=np.int64))
+    read = lambda: parquet.read_table(state.path, columns=["left"])["left"].to_numpy()  # noqa: E731
+    left, none = withheld(plan.source.written, PROBLEM, read), np.zeros(0, dtype=np.int64)
+    return FilteredUnits(none, none, none, none, none, left_out=np.array([np.count_nonzero(left == 2)]))
 
 
-class _Checksum:
-    """A digest of the columns of a state and of its facts, whatever the batches are that it is read in."""
-
-    def __init__(self) -> None:
-        self._columns = [hashlib.sha256() for _ in SCHEMA]
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        for digest, column in zip(self._columns, batch.columns, strict=True):
-            width = column.type.bit_width // 8
-            start, end = column.offset * width, (column.offset + len(column)) * width
-            digest.update(memoryview(column.buffers()[1])[start:end])
-
-    def of(self, facts: bytes) -> bytes:
-        columns = b"".join(digest.digest() for digest in self._columns)
-        return hashlib.sha256(facts + columns).hexdigest().encode()
+def _named_units(plan: CountingPlan, staged: Path, key: str) -> Path:
+    """The units of staged rows with their names by a year's key, in a file beside those rows that is written once."""
+    units = staged.with_name(f"{staged.stem}_{hashlib.sha256(key.encode()).hexdigest()}.parquet")
+    rows = f"read_parquet({literal(str(staged))})"
+    query = statement(
+        "ingest/named_units",
+        key=literal(key),
+        staged=f"(SELECT DISTINCT * FROM {rows})" if plan.distinct else rows,
+        target=literal(str(units)),
+    )
+    if not units.exists():
+        _run(plan, query, staged.parent)
+    return units
 
 
-@contextmanager
-def _connection(folder: Path, states: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB that reaches a run's private folder and a folder of states, and nothing else."""
-    with closing(duckdb.connect(config=engine_settings(folder))) as connection:
-        allowed = ", ".join(literal(f"{path}/") for path in (folder, states))
-        connection.execute(f"SET allowed_directories = [{allowed}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield connection
+def _run(plan: CountingPlan, query: str, *folders: Path) -> None:
+    """Runs a statement in a DuckDB that reaches these folders, the first of them a run's, and nothing else."""
+
+    def run() -> None:
+        with closing(duckdb.connect(config=engine_settings(folders[0]))) as connection:
+            allowed = ", ".join(literal(f"{path}/") for path in folders)
+            connection.execute(f"SET allowed_directories = [{allowed}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            connection.execute(query)
+
+    withheld(plan.source.written, PROBLEM, lambda: with_enough_memory(run))
+
+
+def _checksum(file: BinaryIO) -> tuple[int, bytes]:
+    """Where in a state's file its checksum stands, and what it is: a digest of all other bytes."""
+    last, digest = max(0, file.seek(0, os.SEEK_END) - LAST_BYTES), hashlib.sha256()
+    file.seek(0)
+    for begin in range(0, last, BYTES_AT_ONCE):
+        digest.update(file.read(min(BYTES_AT_ONCE, last - begin)))
+    rest = file.read()
+    place = rest.rfind(MARK) + len(MARK)
+    digest.update(rest[:place] + rest[place + DIGITS :])
+    return last + place, digest.hexdigest().encode()

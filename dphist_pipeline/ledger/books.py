@@ -218,8 +218,6 @@ class Books:
         revisions = self.revisions(request.release, request.period)
         if request.revision in revisions:
             return _matching_charge(revisions[request.revision], request)
-        if account.is_individual:
-            _refuse_unfiltered(account, request)
         if not recorded:
             self.permissions.decisions_for(request)
         due = max(revisions, default=0) + 1
@@ -438,18 +436,6 @@ def refuse_other_folder(charge: Charge, folder: Folder) -> None:
     """
     if charge.folder is not None and charge.folder.id != folder.id:
         raise errors.LedgerError("charged_elsewhere", charge=charge, there=charge.folder, here=folder)
-
-
-def _refuse_unfiltered(account: Account, request: ChargeRequest) -> None:
-    """Refuses what an individual account does not pay for, since no filter stands before it."""
-    options = {
-        "a quality table": request.quality,
-        "`require: checks`": request.checks,
-        "a signed query": request.query,
-        f"`engine: {request.engine}`": request.engine != "duckdb",
-    }
-    for what in (name for name, value in options.items() if value):
-        raise errors.LedgerError("not_individual", account=account.name, what=what)
 
 
 def _refuse_other_terms(account: Account, request: ChargeRequest) -> None:

@@ -282,8 +282,11 @@ class Permissions:
         """The decisions that let a release read what it asks for.
 
         Raises:
-            LedgerError: `not_allowed`, there is none about the source, its reading, the query, the engine or a check.
+            LedgerError: `not_allowed`, there is none about the source, its reading, the query, the engine or a check;
+                `not_individual`, no decision could allow it in such an account.
         """
+        if request.account in self.individual:
+            _refuse_unfiltered(request)
         if request.source is None:
             if self.are_signed:
                 raise ValueError("a charge that names no source")
@@ -372,3 +375,15 @@ def decision_of(account: str, facts: Mapping[str, Any]) -> Decision:
         also_of=tuple(facts.get("also_of", ())),
         reason=facts["reason"],
     )
+
+
+def _refuse_unfiltered(request: ChargeRequest) -> None:
+    """Refuses what an individual account does not pay for, since no filter stands before it."""
+    options = {
+        "a quality table": request.quality,
+        "`require: checks`": request.checks,
+        "a signed query": request.query,
+        f"`engine: {request.engine}`": request.engine != "duckdb",
+    }
+    for what in (name for name, value in options.items() if value):
+        raise errors.LedgerError("not_individual", account=request.account, what=what)

@@ -1,26 +1,26 @@
 -- The state of a year after one more charge: what each unit has paid, how many of its rows the charge counts, and whether it is left out
 -- for the first time in the year (2), or was before (1).
--- In: rows of a period that lie in cells, with their unit, equal ones once where they are one row; the state before, if there is one; the year's key. Grain: one row per unit.
+-- In: the units that have rows in cells, with their names and how many rows; the state before, if there is one. Grain: one row per unit.
 -- A unit that is left out has rows in cells, and cannot pay for one. No expression here can raise an error for any unit.
-WITH held AS (
-    SELECT unhex(sha256({key} || CAST(unit AS VARCHAR))) AS unit, held
-    FROM (SELECT unit, count(*) AS held FROM {staged} GROUP BY unit)
-),
-known AS (
+COPY (
+    WITH known AS (
+        SELECT
+            coalesce(units.name, before.unit) AS unit,
+            coalesce(before.paid, 0) AS paid,
+            coalesce(before.left, 0) AS left_before,
+            coalesce(units.held, 0) AS held
+        FROM ({before}) AS before FULL JOIN read_parquet({units}) AS units ON units.name = before.unit
+    ),
+    granted AS (
+        SELECT *, greatest(least({rows}, ({pays} - paid) // {price}), 0) AS most
+        FROM known
+    )
     SELECT
-        coalesce(held.unit, before.unit) AS unit,
-        coalesce(before.paid, 0) AS paid,
-        coalesce(before.left, 0) AS left_before,
-        coalesce(held.held, 0) AS held
-    FROM ({before}) AS before FULL JOIN held ON held.unit = before.unit
-),
-granted AS (
-    SELECT *, greatest(least({rows}, ({pays} - paid) // {price}), 0) AS most
-    FROM known
+        unit,
+        CAST(paid + least(held, most) * {price} AS BIGINT) AS paid,
+        CAST(least(held, most) AS INTEGER) AS rows,
+        CAST(CASE WHEN left_before > 0 THEN 1 WHEN held > 0 AND most = 0 THEN 2 ELSE 0 END AS TINYINT) AS "left"
+    FROM granted
+) TO {target} (
+    FORMAT parquet, COMPRESSION uncompressed, USE_TMP_FILE false, KV_METADATA {dphist_state: {facts}, dphist_checksum: {checksum}}
 )
-SELECT
-    unit,
-    CAST(paid + least(held, most) * {price} AS BIGINT) AS paid,
-    CAST(least(held, most) AS INTEGER) AS rows,
-    CAST(CASE WHEN left_before > 0 THEN 1 WHEN held > 0 AND most = 0 THEN 2 ELSE 0 END AS TINYINT) AS "left"
-FROM granted

@@ -43,6 +43,8 @@ def test_a_release_is_charged_checked_and_shown_without_what_is_left(opened: Off
     report = opened.run("ledger", "report", "--json", *store)
     assert report.code == 0 and "left" not in report.json["accounts"][0]
     assert opened.run("ledger", "report", *store).code == 0
+    another = ("ledger", "open", "another", *OPEN[2:], *SOURCE, "--also-of", "health", *store)
+    assert "together at most 4 on the same people" in opened.run(*another).out
     assert opened.run("ledger", "verify", *store).code == 0
     (published,) = (opened.store / "public/wards").glob("period=*/revision=1")
     audit = json.loads((published / "audit.json").read_bytes())

@@ -397,7 +397,6 @@ def individual_account(spec: ReleaseSpec, store: Store | Path | None) -> list[st
         "within a year mix the world with that; a revision counts fewer units than what it replaces; a period that is "
         "released late uses up the year of its release.",
         *([] if statement.account.left_out else [NO_DRIFT]),
-        *([f"Account '{spec.account}' pays for no quality table: leave `quality` out."] if spec.quality else []),
     ]
 
 

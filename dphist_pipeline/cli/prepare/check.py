@@ -53,7 +53,7 @@ from dphist_pipeline.workbench.planning.expected_quality import (
     small_share,
 )
 from dphist_pipeline.workbench.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
-from dphist_pipeline.workbench.planning.family_forecast import errors_of_tables
+from dphist_pipeline.workbench.planning.family_forecast import advice_on_known, errors_of_tables
 
 MOST_NAMED = 10
 
@@ -108,6 +108,7 @@ def check(
         doubt_of_axes(checked),
         _zone_doubt(checked.time_zone),
         _doubt_of_persons(checked),
+        advice_on_known(checked),
     ]
     individual, lacking = individual_account(checked, opened), list[str]()
     if checked.figures:

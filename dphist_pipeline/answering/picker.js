@@ -424,7 +424,7 @@ const dphPicker = (() => {
   function coverOf(table, answer, isPart, half = "") {
     const of = { counted: capital(table.counted), bound: shown(answer.rows_of_each, 0), unit: table.unit }, { cut } = answer;
     const noise = half ? [said("± %(half)s is the noise alone.", { half })] : [];
-    if (!table.unit || cut === 0) return noise.join(" ");
+    if (!table.unit || cut === 0 || answer.basis === "known") return noise.join(" ");
     if (!cut) return [...noise, said("%(counted)s beyond %(bound)s of each %(unit)s are not counted; how many these are is not known.", of)].join(" ");
     const values = { ...of, first: cut.first, limit: answer.below, number: shown(cut.number, 0), lower: shown(cut.lower, 0), upper: shown(cut.upper, 0) };
     const capped = said(cut.isBelow
@@ -926,7 +926,9 @@ const dphPicker = (() => {
   // What holds for sums and changes alike: whose rows were counted, and of which revisions.
   function addSource(add, table, periods, answer, isOverPeriods) {
     const { counted, unit } = table, number = shown(answer.rows_of_each, 0);
-    if (unit) add(said("Counted"), said("at most %(number)s %(counted)s of each %(unit)s are counted in a period", { number, unit, counted }));
+    if (unit && answer.basis !== "known") add(said("Counted"), answer.rows_of_each === 1
+      ? said("at most one row of each %(unit)s is counted in a period", { unit })
+      : said("at most %(number)s %(counted)s of each %(unit)s are counted in a period", { number, unit, counted }));
     if (unit && isOverPeriods) add(said("Periods"), said("%(counted)s, not people: the same %(unit)s may be in several of these periods", { counted, unit }));
     const revised = periods.filter((period) => period[3] > 1).map((period) => said("%(days)s: revision %(number)s", { days: daysOf(period), number: period[3] }));
     if (revised.length) add(said("Revised"), revised.slice(0, FEW).join("; ") + (revised.length > FEW ? said(" and %(number)s more", { number: revised.length - FEW }) : ""));
@@ -936,7 +938,7 @@ const dphPicker = (() => {
   // The word, and half the interval as a part of the number.
   function reliabilityOf(answer) {
     const part = (50 * (answer.ci_upper - answer.ci_lower)) / answer.unbiased;
-    const isShown = part > 0 && part < 1000 && !told(answer).isHidden;
+    const isShown = part >= 0.05 && part < 1000 && !told(answer).isHidden;
     return said(answer.reliability) + (isShown ? ` (±\u00a0${shown(part, part < 9.95 ? 1 : 0)}\u00a0%)` : "");
   }
 

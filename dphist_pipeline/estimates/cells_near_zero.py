@@ -8,15 +8,15 @@ standard deviation 7.0, rows in half of them, about 200 each: 5.9; rows in 5 % o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist_pipeline.base.languages.texts import gettext, ngettext, whole
+from dphist_pipeline.estimates.estimate import Estimate
 from dphist_pipeline.estimates.known_figures import totals_are_known
-from dphist_pipeline.estimates.noisy import Unbiased
 
 Reals = NDArray[np.float64]
 SPARSE = 0.5  # a table is sparse where the intervals of at least this part of its cells reach 0
@@ -36,12 +36,18 @@ class CellsNearZero:
         return cls(*(int(np.count_nonzero(some)) for some in (~np.isnan(lower), lower <= 0, upper < 0)))
 
     @classmethod
-    def of_estimate(cls, unbiased: Unbiased | None) -> CellsNearZero:
-        """Counts the cells of a table by its unbiased estimates; none where the mechanism paid for none."""
-        if unbiased is None:
+    def of_estimate(cls, estimate: Estimate) -> CellsNearZero:
+        """Counts the cells of a table by its unbiased estimates; none where the mechanism paid for none.
+
+        With public figures, known cells have no interval, and others are cut off at 0.
+        """
+        if estimate.unbiased is None:
             return cls()
-        half = unbiased.half_widths()
-        return cls.of(unbiased.values - half, unbiased.values + half)
+        values, half = estimate.unbiased.values, estimate.unbiased.half_widths()
+        if estimate.known is None:
+            return cls.of(values - half, values + half)
+        is_noisy = ~estimate.known.are_known
+        return replace(cls.of((values - half)[is_noisy], (values + half)[is_noisy]), below=0)
 
     @classmethod
     def together(cls, tables: Sequence[CellsNearZero]) -> CellsNearZero:

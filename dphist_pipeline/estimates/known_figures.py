@@ -16,6 +16,11 @@ every weighted sum of cells, not boxes alone (`level_estimates`, `crossed_levels
 axes, each over groups of positions, so each commutes with the identity and with a block of all ones. So C and Q
 commute, and that variance is u'Cu - (Qu)'C(Qu), never above u'Cu; in a group of two cells it is half of it.
 
+A cell of a group whose figure is 0 is known to be 0, and told so. Its moved number is noise, and sums of the cells of
+that group are 0. Sums across groups keep that noise: a table without the axis of the figures has such sums alone, and
+cannot tell it apart. So what is asked as a sum is the same from all tables, and told cells that are added up differ
+from it by the noise of cells that are known to be 0 (`leaves_noise_out`).
+
 The figures are public before the release: no number here reads a record, and nothing is spent. A true count lies within
 its limits, so an interval that is cut off at them covers it as often as before. It is cut off no farther than at its
 own number. Numbers are not cut off, as nowhere: numbers of many small cells would no longer add up.
@@ -108,6 +113,26 @@ class KnownFigures:
             np.bincount(labels, minlength=size) for labels, size in zip(self.labels, self.figures.shape, strict=True)
         ]
         return reduce(np.multiply, np.ix_(*along)).astype(np.int64)
+
+    @property
+    def _known_groups(self) -> NDArray[np.bool_]:
+        """Of which groups every cell is known: of those of one cell, or without any rows."""
+        return np.asarray((self.sizes == 1) | (self.figures == 0))
+
+    @property
+    def are_known(self) -> NDArray[np.bool_]:
+        """Which cells are known, shape of the domain."""
+        return np.asarray(self._known_groups.ravel()[self.groups])
+
+    @property
+    def tell_all(self) -> bool:
+        """Whether every cell is known."""
+        return bool(self._known_groups.all())
+
+    @property
+    def leaves_noise_out(self) -> bool:
+        """Whether cells are told as 0 whose noise stays in sums across groups."""
+        return bool(((self.sizes > 1) & (self.figures == 0)).any())
 
     @property
     def groups(self) -> NDArray[np.int64]:

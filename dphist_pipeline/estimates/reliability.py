@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,22 +76,34 @@ class Reliability:
         poor = (lower <= 0) | (errors > self.fair * unbiased)
         return np.where(poor, "poor", np.where(errors > self.good * unbiased, "fair", "good"))
 
-    def cells(self, unbiased: Unbiased | None) -> dict[str, int]:
-        """How many cells are good, fair and poor; empty if the mechanism paid for no noisy cells."""
+    def cells(self, unbiased: Unbiased | None, known: NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """How many cells are good, fair and poor, or known; empty if the mechanism paid for no noisy cells.
+
+        `known`: which cells public figures tell; no other word is said of them.
+        """
         if unbiased is None:
             return {}
         words = self.words_of(unbiased.values, np.sqrt(unbiased.variances), unbiased.values - unbiased.half_widths())
-        return {word: int(np.count_nonzero(words == word)) for word in self.words}
+        if known is None:
+            return {word: int(np.count_nonzero(words == word)) for word in self.words}
+        words = np.where(known, "known", words)
+        return {word: int(np.count_nonzero(words == word)) for word in (*self.words, "known")}
 
-    def sentence(self, tables: Iterable[Unbiased | None], are_intervals: bool = False) -> str:
+    def sentence(
+        self,
+        tables: Iterable[Unbiased | None],
+        are_intervals: bool = False,
+        known: Iterable[NDArray[np.bool_] | None] = (),
+    ) -> str:
         """A sentence on the cells of some tables together; empty if nothing tells of their errors.
 
         Args:
             are_intervals: whether cells are the intervals of a question to contributors, and are called so.
+            known: which cells of each table are known.
         """
-        cells_of_word = dict.fromkeys(self.words, 0)
-        for table in tables:
-            for word, cells in self.cells(table).items():
+        cells_of_word = dict.fromkeys((*self.words, "known"), 0)
+        for table, known_cells in zip_longest(tables, known):
+            for word, cells in self.cells(table, known_cells).items():
                 cells_of_word[word] += cells
         many = sum(cells_of_word.values())
         if not many:
@@ -114,6 +127,7 @@ def _all_alike(many: int, word: str, are_intervals: bool) -> str:
         "good": (gettext("The cell is good."), gettext("All %(number)s cells are good.", number=number)),
         "fair": (gettext("The cell is fair."), gettext("All %(number)s cells are fair.", number=number)),
         "poor": (gettext("The cell is poor."), gettext("All %(number)s cells are poor.", number=number)),
+        "known": (gettext("The cell is known."), gettext("All %(number)s cells are known.", number=number)),
     }[word]
     if are_intervals:
         one, several = {
@@ -130,4 +144,5 @@ def _some(word: str, cells: int) -> str:
         "good": ngettext("%(number)s is good", "%(number)s are good", cells, number=number),
         "fair": ngettext("%(number)s is fair", "%(number)s are fair", cells, number=number),
         "poor": ngettext("%(number)s is poor", "%(number)s are poor", cells, number=number),
+        "known": ngettext("%(number)s is known", "%(number)s are known", cells, number=number),
     }[word]

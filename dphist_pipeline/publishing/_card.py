@@ -91,7 +91,7 @@ def _page(estimate: Estimate, audit: Mapping[str, Any], rows: Rows, around: Publ
     axes, amount = estimate.domain.axes, amount_facts(estimate, audit, rows)
     estimate = estimate.of_rows
     domain, epsilon = estimate.domain, Fraction(audit["epsilon"])
-    near = CellsNearZero.of_estimate(estimate.unbiased)
+    near = CellsNearZero.of_estimate(estimate)
     labelled = domain.called(audit.get("axis_labels"))
     pictures = [
         picture.told_as(audit) for picture in all_pictures(Grid.of_all(labelled, estimate.values, estimate.unbiased))

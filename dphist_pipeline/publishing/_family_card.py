@@ -55,7 +55,7 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
     total_in_words = card.total_facts(total, limit_of(audit))
     quality = card.quality_facts(list(family.tables.values()), rows, audit)
     axes = {axis.name: axis for estimate in family.tables.values() for axis in estimate.domain.axes}
-    near = [CellsNearZero.of_estimate(estimate.unbiased) for estimate in family.tables.values()]
+    near = [CellsNearZero.of_estimate(estimate) for estimate in family.tables.values()]
     return render(
         "card_family.html.j2",
         audit=audit,
@@ -77,12 +77,16 @@ def _page(family: FamilyEstimate, audit: Mapping[str, Any], rows: card.Rows, aro
         quality=quality,
         left_out_units=QualityTable(rows).left_out_in_words(audit),
         covers=card.cover_of_total(total_in_words, first, quality, audit),
-        reliability=RELIABILITY.sentence(estimate.unbiased for estimate in family.tables.values()),
+        reliability=RELIABILITY.sentence(
+            [table.unbiased for table in family.tables.values()],
+            known=[None if table.known is None else table.known.are_known for table in family.tables.values()],
+        ),
         legend=card.legend(),
         cells_near_zero=[first_in_words(audit, near), CellsNearZero.together(near).below_in_words()],
         **{"reach": True, "smoothed": False, "outside": ""},
         **total_in_words,
         figures_are_known=totals_are_known(audit),
+        leaves_noise_out=any(table.known and table.known.leaves_noise_out for table in family.tables.values()),
         figures_by=levels_in_words(audit["invariants"]) if "invariants" in audit else "",
         epsilon=epsilon_text(epsilon),
         promised=[card.promise_to(people, epsilon) for people in (1, 2, 5, 10)],
@@ -136,8 +140,8 @@ def _picture(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> Picture
 
 
 def _is_known(table: Estimate) -> bool:
-    """Whether every cell is a public figure."""
-    return table.known is not None and table.known.figures.size == table.cells
+    """Whether every cell is known from public figures."""
+    return table.known is not None and table.known.tell_all
 
 
 def _relative_noise(table: Estimate) -> float:
@@ -154,5 +158,6 @@ def _table_entry(name: str, estimate: Estimate, audit: Mapping[str, Any]) -> tup
     )
     if _is_known(estimate):
         return name, axes, whole(estimate.domain.cells), pgettext("reliability", "known"), whole(0)
-    poor = RELIABILITY.cells(estimate.unbiased)["poor"]
+    known = None if estimate.known is None else estimate.known.are_known
+    poor = RELIABILITY.cells(estimate.unbiased, known)["poor"]
     return name, axes, whole(estimate.domain.cells), shown_number(estimate.unbiased.half_width_of_cell()), whole(poor)

@@ -121,4 +121,4 @@ def _numbers(line: Mapping[str, Any], is_share: bool, shared: Sequence[str]) -> 
     interval = "–" if lower is None or upper is None else gettext("%(low)s to %(high)s", low=lower, high=upper)
     if is_known(line):
         interval = pgettext("reliability", "known")
-    return str(value), interval
+    return str(value), interval.replace(" ", "\u00a0")

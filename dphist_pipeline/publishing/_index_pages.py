@@ -593,6 +593,7 @@ def _listing(summaries: Sequence[Summary], about: About, many: bool) -> str:
         many=many,
         about=_about(about, title, None),
         catalogue=CATALOGUE,
+        known=any(summary.newest is not None and summary.newest.known for summary in summaries),
     )
 
 

@@ -84,6 +84,7 @@ TEXTS = (
     mark_text("The later period lies before the earlier one. Choose another."),
     mark_text("The last period lies before the first one. Choose another."),
     mark_text("Counted"),
+    mark_text("at most one row of each %(unit)s is counted in a period"),
     mark_text("at most %(number)s %(counted)s of each %(unit)s are counted in a period"),
     mark_text("%(counted)s, not people: the same %(unit)s may be in several of these periods"),
     mark_text("%(days)s: revision %(number)s"),

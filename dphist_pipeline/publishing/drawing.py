@@ -160,16 +160,20 @@ class Bars:
         numbers = [0.0, *self.values.tolist(), *(end for pair in self.ends if pair is not None for end in pair)]
         few = not self.axis.ordered and max(map(abs, numbers)) >= 1e5  # long numbers beside each other
         ticks = nice_ticks(min(numbers), max(numbers), 3 if few else 5)
+        lowest = ticks[0]
+        if lowest < 0 == ticks[1] and min(numbers) > lowest / 3:
+            # An end a little below 0 takes no whole step of the scale.
+            lowest, ticks = min(numbers) - 0.01 * ticks[-1], ticks[1:]
         texts = [_tick_text(tick) for tick in ticks]
-        return self._upright(ticks, texts) if self.axis.ordered else self._lying(ticks, texts)
+        return self._upright(ticks, texts, lowest) if self.axis.ordered else self._lying(ticks, texts, lowest)
 
-    def _upright(self, ticks: Sequence[float], texts: Sequence[str]) -> Drawing:
+    def _upright(self, ticks: Sequence[float], texts: Sequence[str], lowest: float) -> Drawing:
         drawing, top = Drawing(), 8.0
         left, bottom = 22 + max(map(width_of, texts)), top + HEIGHT
         band = _across(self.axis, self.names, left)
 
         def at(value: float) -> float:
-            return bottom - (value - ticks[0]) / (ticks[-1] - ticks[0]) * HEIGHT
+            return bottom - (value - lowest) / (ticks[-1] - lowest) * HEIGHT
 
         for tick, text in zip(ticks, texts, strict=True):
             drawing.line(left, at(tick), band.end, at(tick), LINE if tick else FAINT)
@@ -184,14 +188,14 @@ class Bars:
         drawing.height = _names_below(drawing, band, self.names, bottom)
         return drawing
 
-    def _lying(self, ticks: Sequence[float], texts: Sequence[str]) -> Drawing:
+    def _lying(self, ticks: Sequence[float], texts: Sequence[str], lowest: float) -> Drawing:
         drawing, top = Drawing(), 6.0
         right = WIDTH - 6 - width_of(texts[-1]) / 2
         band = Band(self.axis, top, ROW if self.axis.size <= MANY_ROWS else NARROW_ROW)
         left = _names_beside(drawing, band, self.names, 20.0)
 
         def at(value: float) -> float:
-            return left + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (right - left)
+            return left + (value - lowest) / (ticks[-1] - lowest) * (right - left)
 
         for tick, text in zip(ticks, texts, strict=True):
             drawing.line(at(tick), top, at(tick), band.end, LINE if tick else FAINT)

@@ -90,7 +90,7 @@ def _relative_errors(sums: PictureSums) -> list[str]:
     """Half of each interval as a part of its number, as the picker tells it; empty where that says little."""
     assert sums.low is not None and sums.high is not None
     parts = 50 * (sums.high - sums.low) / np.where(sums.values > 0, sums.values, np.inf)
-    told = (parts > 0) & (parts < 1000) & ~sums.without_ends
+    told = (parts >= 0.05) & (parts < 1000) & ~sums.without_ends
     return [
         f" (±\u00a0{shown_number(part, 0 if part >= 9.95 else 1)}\u00a0%)" if is_told else ""
         for part, is_told in zip(parts.tolist(), told.tolist(), strict=True)

@@ -15,15 +15,15 @@ from typing import Any
 from dphist_pipeline import mechanisms
 from dphist_pipeline.answering.doubts import doubt_of_estimate
 from dphist_pipeline.answering.past_periods import PeriodComparison
-from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Family, finest
+from dphist_pipeline.base.domain import AmountAxis, Axis, CategoricalAxis, Family
 from dphist_pipeline.base.reading import quote_in_words
 from dphist_pipeline.base.zone_data import zone_data_facts
 from dphist_pipeline.estimates.estimate import AnyEstimate, FamilyEstimate, answer_box
-from dphist_pipeline.estimates.known_figures import figures_as_facts
 from dphist_pipeline.ledger.individual import paid_by_year, price_of_row
 from dphist_pipeline.ledger.ledger import Charge, Ledger
 from dphist_pipeline.releasing._approvals import PublicationRule
 from dphist_pipeline.releasing._engine_choice import engine_of
+from dphist_pipeline.releasing.known_tables import figures_of
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.releasing.sanitizing import MechanismRun
 from dphist_pipeline.spec.amount_axes import AmountAxisSpec
@@ -113,7 +113,7 @@ def audit_facts(
         "cells": spec.cells,
         **({"whole_counts": mechanism_run.mechanism.whole_way} if spec.family is None else {}),
         "axes": [axis.as_json() for axis in spec.axes],
-        **({} if spec.family is None else {"tables": tables_of(spec.family, spec), **_invariants(spec.family, spec)}),
+        **({} if spec.family is None else {"tables": tables_of(spec.family, spec), **figures_of(spec.family, spec)}),
         "spec_digest": charge.digest,
         "ledger": {"number": charge.number, "hash": charge.hash, "charged_at": charge.charged_at},
     }
@@ -147,15 +147,6 @@ def tables_of(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
         name: {"cells": family.grid(table).cells, "axes": [axes[number] for number in table]}
         for name, table in zip(family.names, family.tables, strict=True)
     }
-
-
-def _invariants(family: Family, spec: ReleaseSpec) -> dict[str, Any]:
-    """The public figures that counts meet, at their finest levels."""
-    invariants = spec.tables and spec.tables.invariants
-    if not invariants:
-        return {}
-    figures = invariants.finest(finest([family.domain]).axes)
-    return {"invariants": figures_as_facts(figures, invariants.counts)}
 
 
 def _level(axis: Axis) -> dict[str, Any]:

@@ -303,6 +303,7 @@ def test_pages_tell_the_known_total_without_an_interval(folder: Path) -> None:
     assert (str(number), number.has_ends) == (f"{TOTAL:,} (known)", False)
     card = " ".join((folder / f"public/family/period={WEEKS[0]}/revision=1/card.html").read_text().split())
     assert f"{TOTAL:,}</span> (known)" in card and f"{TOTAL:,} ±" not in card
+    assert "(known) (at most" not in card, "a figure that was public before counts all persons"
     estimate = published_estimate(published(folder)[WEEKS[0]]["county_sex"].path, table_of(folder, "county_sex").audit)
     sums = marginal(Grid.of_all(estimate.domain, estimate.values, estimate.unbiased, estimate.known), [1], [10])
     assert sums.is_known.tolist() == [False, False, False, True, False, True]

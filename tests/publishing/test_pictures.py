@@ -215,6 +215,17 @@ def texts(shown: Grid) -> list[str]:
     return [mark["text"] for mark in marks(shown, "text")]
 
 
+@pytest.mark.parametrize(("axis", "least"), [(AGE, -3.0), (WARD, -3.0), (AGE, -900.0), (WARD, -900.0)])
+def test_a_bar_a_little_below_zero_takes_no_step_of_the_scale(axis: dict[str, Any], least: float) -> None:
+    values = np.full(grid([axis]).values.shape, 1000.0)
+    values[-1] = least
+    shown = Grid.of_all(domain_of([axis]), values, NoisyCells(values, Fraction(1)))
+    numbers = [text for text in texts(shown) if text.lstrip("−").replace(",", "").isdigit()]
+    assert "0" in numbers and any(number.startswith("−") for number in numbers) == (least < -100)
+    bars = Picture.of_grid(shown).drawing()
+    assert all(mark.get(end, 0) >= 0 for mark in bars.marks for end in ("x", "y", "width", "height"))
+
+
 def test_squares_whose_interval_holds_zero_are_grey_and_never_the_darkest() -> None:
     values = np.array([[0.0, 1, 500], [500, 500, 500], [500, 500, 500], [500, 500, 500]])
     found = by_hand.estimate([HEIGHT, WARD], values, off=0)

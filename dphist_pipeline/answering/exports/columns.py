@@ -100,7 +100,7 @@ _OF_CELLS = (
     _answer_column("unbiased", _MEANINGS["unbiased_estimate"], mark_text("Unbiased estimate")),
     _answer_column(
         "standard_error",
-        mark_text("standard deviation of the noise in `unbiased`"),
+        mark_text("standard deviation of the noise in the column unbiased"),
         mark_text("Standard error of the noise"),
         of="noise_error",
         is_hidden=False,

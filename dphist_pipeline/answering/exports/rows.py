@@ -31,6 +31,7 @@ from dphist_pipeline.estimates.known_figures import levels_in_words, totals_are_
 from dphist_pipeline.publishing.axis_labels import ReaderAxis
 from dphist_pipeline.publishing.derived_files import grid_of
 from dphist_pipeline.publishing.formatting import decimals_of
+from dphist_pipeline.publishing.published_estimate import published_estimate
 from dphist_pipeline.publishing.published_files import PublishedFolder
 
 Mask = tuple[NDArray[np.bool_], NDArray[np.bool_]]
@@ -154,6 +155,8 @@ def near_zero(publication: Publication) -> CellsNearZero:
     rows = pq.ParquetFile(publication.folder / "histogram.parquet").read(["ci_lower", "ci_upper"])
     if rows.num_columns < 2:  # of a file of an older version, which has no intervals
         return CellsNearZero()
+    if totals_are_known(publication.audit):
+        return CellsNearZero.of_estimate(published_estimate(publication.folder, publication.audit))
     return CellsNearZero.of(*(column.to_numpy() for column in rows.columns))
 
 

@@ -271,7 +271,10 @@ def _unit_in_words(audit: Mapping[str, Any]) -> tuple[str, str]:
 def _share_of(count: Answer) -> str:
     """The error that reliability judges, in percent of the count."""
     error = count.judged_error
-    return "more than 100 %" if error > count.unbiased else f"{100 * error / count.unbiased:.1f} %"
+    if error > count.unbiased:
+        return "more than 100 %"
+    percent = 100 * error / count.unbiased
+    return f"{percent:.1f} %" if percent >= 0.05 else "less than 0.1 %"
 
 
 def answer_pivot(publication: Publication, asked: AnswerOptions, box: Box) -> Pivot:

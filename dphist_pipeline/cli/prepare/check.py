@@ -53,7 +53,7 @@ from dphist_pipeline.workbench.planning.expected_quality import (
     small_share,
 )
 from dphist_pipeline.workbench.planning.expected_reliability import middle_table, rows_for_reliability, say_rows
-from dphist_pipeline.workbench.planning.family_forecast import errors_of_tables
+from dphist_pipeline.workbench.planning.family_forecast import advice_on_known, errors_of_tables
 
 MOST_NAMED = 10
 
@@ -108,6 +108,7 @@ def check(
         doubt_of_axes(checked),
         _zone_doubt(checked.time_zone),
         _doubt_of_persons(checked),
+        advice_on_known(checked),
     ]
     individual, lacking = individual_account(checked, opened), list[str]()
     if checked.figures:
@@ -316,11 +317,14 @@ def tables_in_words(spec: ReleaseSpec) -> dict[str, str]:
 def reliability_of(spec: ReleaseSpec) -> dict[str, Any]:
     """From how many rows on cells are not poor, as JSON values; of one grid under plain noise."""
     if spec.family is not None:
+        errors = errors_of_tables(spec)
+        noisy = any(errors.values())  # known tables are never poor
         sizes = {
             name: spec.family.grid(table).cells
             for name, table in zip(spec.family.names, spec.family.tables, strict=True)
+            if errors[name] or not noisy
         }
-        return {"reliability": rows_for_reliability(sizes, errors_of_tables(spec))}
+        return {"reliability": rows_for_reliability(sizes, errors)}
     scale, draws = spec.sensitivity / spec.mechanism_epsilon, 1 if spec.domain.amount is None else 2
     error = math.sqrt(draws * noise_law(scale, spec.parts).variance)
     return {"reliability": rows_for_reliability({spec.release: spec.domain.of_rows.cells}, {spec.release: error})}

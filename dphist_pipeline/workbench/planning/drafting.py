@@ -292,7 +292,7 @@ def _opening(layout: FileLayout | None) -> list[str]:
         "until then `dphist check` refuses this file and says where.",
         "# Take bins, bounds and categories from public knowledge (a code book, a law, a map), never from the records:",
         "# a bound that is taken from the records reveals the value of the person at the bound.",
-        "# Then: dphist check, rehearse (invented records), forecast (expected errors), ledger open, look, release.",
+        "# Then: dphist check, rehearse (invented records), forecast --records N (errors), ledger open, look, release.",
     ]
     if layout is not None and layout.delimiter:
         lines.append(

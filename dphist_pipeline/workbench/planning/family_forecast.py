@@ -9,16 +9,18 @@ from fractions import Fraction
 from typing import Any
 
 from dphist_pipeline.base.domain import Family
-from dphist_pipeline.errors import Refused, did_you_mean
+from dphist_pipeline.errors import Refused, did_you_mean, first_of
 from dphist_pipeline.estimates.budget import LARGEST_EPSILON
 from dphist_pipeline.estimates.laws import noise_law
 from dphist_pipeline.mechanisms.tables import law_of, shares_for
+from dphist_pipeline.releasing.known_tables import wholly_known
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 from dphist_pipeline.workbench.evaluation.score_tables import format_epsilon
 from dphist_pipeline.workbench.planning.expected_quality import notes_on_quality
 from dphist_pipeline.workbench.planning.expected_reliability import poor_tables
 
 NOTE = "Standard errors of a cell in rows, by the law of the noise; no record was opened and nothing was charged"
+MOST_NAMED = 10
 _ROUNDS, _BISECTIONS = 4, 40
 # The least weight of a table without a target, beside the largest: below it, its numbers would be of use to nobody.
 LEAST_WEIGHT = 0.01
@@ -53,6 +55,7 @@ class FamilyForecast:
         records: expected in a period; None where nobody said it.
         enough: the smallest epsilon that reaches all targets, with the weights and errors there; None without targets.
         quality: what to know of the quality table, a sentence each.
+        known: advice on tables that public figures tell already; empty without any.
     """
 
     errors: Mapping[Fraction, Mapping[str, float]]
@@ -62,6 +65,7 @@ class FamilyForecast:
     records: int | None
     enough: Enough | None
     quality: tuple[str, ...] = ()
+    known: str = ""
 
     def facts(self) -> dict[str, Any]:
         """Everything as JSON values."""
@@ -79,6 +83,7 @@ class FamilyForecast:
             ],
         }
         values |= {"quality": list(self.quality)} if self.quality else {}
+        values |= {"known": self.known} if self.known else {}
         if self.enough is not None:
             reached = {"weights": dict(self.enough.weights), "by_table": dict(self.enough.errors)}
             values |= {"targets": dict(self.targets), "enough": {"epsilon": str(self.enough.epsilon), **reached}}
@@ -99,6 +104,7 @@ class FamilyForecast:
     def notes(self) -> list[str]:
         """What the targets need, and where the numbers come from."""
         notes = [
+            *([self.known] if self.known else []),
             *self._poor_cells(),
             *self.quality,
             f"{self.measured:,} marginals are measured. {NOTE}.",
@@ -169,22 +175,40 @@ def forecast_family(
             raise unknown_table(f"the family has no table {name[:60]!r}. {did_you_mean(name, family.names)}")
     target_errors = {name: every for name in family.names if every is not None} | dict(targets)
     epsilons_shown = sorted(set(epsilons) or {spec.epsilon * factor for factor in (2, 1, Fraction(1, 2))}, reverse=True)
-    sensitivity = _larger_sensitivity(spec)
+    sensitivity, known = _larger_sensitivity(spec), dict.fromkeys(wholly_known(spec), 0.0)
+    target_errors = {name: error for name, error in target_errors.items() if name not in known}
+    enough = _enough(family, sensitivity, target_errors) if target_errors else None
+    if enough is not None:
+        enough = replace(enough, errors={**enough.errors, **known})
     return FamilyForecast(
-        {epsilon: _errors(family, sensitivity, epsilon) for epsilon in epsilons_shown},
+        {epsilon: _errors(family, sensitivity, epsilon) | known for epsilon in epsilons_shown},
         {name: family.grid(axes).cells for name, axes in zip(family.names, family.tables, strict=True)},
         len(shares_for(family).marginals),
         target_errors,
         records,
-        _enough(family, sensitivity, target_errors) if target_errors else None,
+        enough,
         tuple(notes_on_quality(spec, records)),
+        advice_on_known(spec),
     )
 
 
 def errors_of_tables(spec: ReleaseSpec) -> dict[str, float]:
-    """The standard error of a cell of each table at the spec's epsilon, in rows."""
+    """The standard error of a cell of each table at the spec's epsilon, in rows; 0 where all cells are known."""
     assert spec.family is not None
-    return _errors(spec.family, _larger_sensitivity(spec), spec.epsilon)
+    known = dict.fromkeys(wholly_known(spec), 0.0)
+    return _errors(spec.family, _larger_sensitivity(spec), spec.epsilon) | known
+
+
+def advice_on_known(spec: ReleaseSpec) -> str:
+    """To leave tables out that public figures tell already; empty where there are none."""
+    names = wholly_known(spec)
+    if not names:
+        return ""
+    return (
+        f"Every cell of {first_of(names, MOST_NAMED)} is known from public figures: the error is 0. Known tables need "
+        "not stand in `list`: what is measured serves all tables there, so without them others may get more of "
+        "epsilon, and tables that have their axes tell their counts as known, too."
+    )
 
 
 def _rows(error: float | None, decimals: int | None = None) -> str:

@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from dphist_pipeline.ledger.epsilon_text import as_text
 from dphist_pipeline.publishing.formatting import likelihood_ratio, visible
 from dphist_pipeline.releasing.account_runway import AccountRunway
+from dphist_pipeline.releasing.known_tables import known_tables
 from dphist_pipeline.releasing.release_spec import ReleaseSpec
 
 Reader = Literal["legal", "ethics", "press"]
@@ -63,7 +64,7 @@ def plain_text(spec: ReleaseSpec, reader: Reader, store: Path | None = None) -> 
 
 def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
     """What the texts say, as JSON values."""
-    row = spec.privacy_unit == "row"
+    row, known = spec.privacy_unit == "row", known_tables(spec)
     facts_of_spec: dict[str, Any] = {
         "release": spec.release,
         "title": spec.title or spec.release,
@@ -81,6 +82,9 @@ def facts(spec: ReleaseSpec, store: Path | None = None) -> dict[str, Any]:
         "axes": [axis.name for axis in spec.domain.axes],
         "period": None if spec.period == "none" else spec.period,
         "quality": spec.quality is not None,
+        "known": bool(known),
+        # Tables of a family agree, but for the noise of cells that are known to be 0.
+        "sums_differ": spec.family is None or any(table.leaves_noise_out for table in known.values()),
         "account": spec.account,
     }
     return facts_of_spec | dict(_over_time(spec, store))

@@ -240,6 +240,8 @@ def _code_of(axis: CategoricalAxis, name: str, group: object) -> str | None:
     if name == axis.name and labelled:
         codes = ", ".join(map(repr, labelled[:MOST_LISTED]))
         raise QuestionRefused(name, f"has several categories with the label {group!r:.60}; use their codes: {codes}")
+    if isinstance(group, bool):
+        raise QuestionRefused(name, f"has no category {group}: where YAML should give a word such as yes, quote it")
     hint = did_you_mean(group, {*groups, *(axis.labels if name == axis.name else ())} - {""})
     if axis.other_cell is not None:
         hint += f" For null and all other values: `{name} is other`, in Python None."

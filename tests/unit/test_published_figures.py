@@ -42,6 +42,7 @@ def test_a_spec_with_figures_opens_no_population() -> None:
         ({**RATE, "rate": {"population": "p.csv", "per": 0}}, ".rate.per", ""),
         ({**RATE, "rate": {"people": "p.csv"}}, ".rate.people", "unknown field"),
         ({"name": "x", "share": {"ward": "surgeri"}}, ".share.ward", "has no category 'surgeri'"),
+        ({"name": "x", "share": {"ward": True}}, ".share.ward", "a word such as yes, quote it"),
         ({"name": "x", "share": {"age": [3, 20]}}, ".share.age", "3 cuts the bin"),
         ({"name": "x", "share": {"ward": "surgery"}, "by": ["ward"]}, ".by[0]", "is the axis that the share is of"),
         ({"name": "x", "mean": "ward"}, ".mean", "'ward' has no bins of numbers"),

@@ -162,7 +162,7 @@ QUALITY = {"share": ["1/10", 0.25], "rows": [20], "by": [["ward"]]}
 TABLES = {
     **{"list": [[["ward", "age"]]], "all": [2]},
     **{name: [{"ward": 2}, {"ward": 0.5}, {"ward": "2"}] for name in ("weights", "targets")},
-    "invariants": ["figures.csv", ["figures.csv", "figures.csv"]],
+    "invariants": ["figures.csv", ["figures.csv"]],
 }
 TRANSLATION = {
     **{"key": ["stats/visits"], "group": ["health"], "tags": [{"domain": "health"}], "owners": [["team:data"]]},

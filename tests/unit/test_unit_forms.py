@@ -35,10 +35,17 @@ def in_sql(texts: list[str], form: str, point: str = ".") -> list[str | None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("around", ["{}", "a{}\u0301\u0307b"])
-def test_every_sign_folds_in_duckdb_as_in_python(around: str) -> None:
-    texts = [around.format(sign) for sign in SIGNS]
-    assert in_sql(texts, "fold") == [forms.fold_text(text) for text in texts]
+def test_every_sign_folds_in_duckdb_as_in_python() -> None:
+    assert in_sql(SIGNS, "fold") == [forms.fold_text(sign) for sign in SIGNS]
+
+
+@pytest.mark.slow
+def test_every_sign_that_meets_marks_folds_in_duckdb_as_in_python() -> None:
+    folded = {f"a{sign}\u0301\u0307b": forms.fold_text(f"a{sign}\u0301\u0307b") for sign in SIGNS}
+    # Each sign alone is tried above; of those that change nothing here, every twentieth is enough.
+    same = [text for text, other in folded.items() if other == text][::20]
+    texts = [*(text for text, other in folded.items() if other != text), *same]
+    assert len(texts) > 50_000 and in_sql(texts, "fold") == [folded[text] for text in texts]
 
 
 def test_mixed_texts_fold_in_duckdb_as_in_python() -> None:

@@ -116,7 +116,7 @@ class KnownFigures:
 
     @property
     def _known_groups(self) -> NDArray[np.bool_]:
-        """Of which groups every cell is known: of those of one cell, or without any rows."""
+        """Marks the groups whose cells are all known: groups of one cell, and groups without rows."""
         return np.asarray((self.sizes == 1) | (self.figures == 0))
 
     @property
@@ -196,7 +196,7 @@ def figures_as_facts(figures: Figures, counts: str) -> dict[str, Any]:
 
 def figures_in(facts: Mapping[str, Any]) -> Figures:
     """The figures in `invariants` of an audit."""
-    levels = tuple(facts["levels"]) if "levels" in facts else (facts["level"],)
+    levels = _levels(facts)
     values, cells = [], [facts["figures"]]
     for _ in levels:
         values.append(tuple(cells[0]))
@@ -206,7 +206,11 @@ def figures_in(facts: Mapping[str, Any]) -> Figures:
 
 def levels_in_words(facts: Mapping[str, Any]) -> str:
     """What the figures in `invariants` of an audit are given by."""
-    return " × ".join(figures_in(facts).levels)
+    return " × ".join(_levels(facts))
+
+
+def _levels(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(facts["levels"]) if "levels" in facts else (facts["level"],)
 
 
 def _nested(values: Sequence[Sequence[str]], rows: NDArray[np.int64]) -> dict[str, Any]:

@@ -432,7 +432,8 @@ class _Fixed:
             )
             names = {text: label for label, text in enumerate(dict.fromkeys(texts))}
             labels[number] = np.array([names[text] for text in texts], dtype=np.int64)
-            rows = rows.take([values.index(name) for name in names], axis=place)
+            place_of = {value: number for number, value in enumerate(values)}
+            rows = rows.take([place_of[name] for name in names], axis=place)
             axes += [number] if len(names) > 1 else []
         return cls(labels, tuple(axes), rows.ravel())
 

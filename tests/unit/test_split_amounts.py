@@ -103,7 +103,7 @@ def test_the_bound_keeps_whole_rows_by_the_key_alone() -> None:
 
 @pytest.mark.parametrize("axes", [[COST, WARD], [WARD, COST]])
 def test_what_is_observed_of_rows_is_in_rows_and_a_cut_amount_drops_none(tmp_path: Path, axes: list[Any]) -> None:
-    """Of five rows of one person one has no cost, two are cut to an end, one lies in `other`, and one is kept."""
+    """One person has five rows: one lacks a cost, two are cut to an end, one lies in `other`, and one is plain."""
     costs: list[float | None] = [-3.0, 5.0, 30000.0, 7.0, None]
     table = people(costs, ["p"] * 5).set_column(1, "ward", pa.array([*["surgery"] * 3, "gone", "surgery"]))
     written(tmp_path, {"visits.parquet": table})

@@ -73,7 +73,7 @@ def test_a_cube_is_asked_boxes_and_those_left_out_are_named(office: Office) -> N
 
 
 def test_methods_without_epsilon_stand_beside_mechanisms_and_say_so(office: Office, counts: str) -> None:
-    asked = ("compare", counts, "--mechanism", "geometric", "--repeat", "3", "--epsilon", "50", "0.001")
+    asked = ("compare", counts, "--mechanism", "geometric", "--repeat", "60", "--epsilon", "50", "0.001")
     asked = (*asked, "--with", "cell_key,rounding:base=5,suppression")
     ran = office.run(*asked)
     assert (ran.code, ran.err) == (0, "")
